@@ -1,0 +1,9 @@
+import { loadAddon } from './load-addon.ts'
+import type { MachineInfo } from './machine-info.ts'
+
+export type { CoreInfo, CpuInfo, CudaInfo, InstructionSet, KernelTable, MachineInfo } from './machine-info.ts'
+
+/** Asks the processor, the operating system and the driver what this process may compute with. Takes a few milliseconds. */
+export function describeMachine(): MachineInfo {
+  return loadAddon().describeMachine()
+}
