@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config'
+
+/** Tests run on sources: the `trilithon-src` export condition of every package points at `src/index.ts`. */
+export default defineConfig({
+  ssr: { resolve: { conditions: ['trilithon-src', 'node', 'import', 'default'] } },
+  resolve: { conditions: ['trilithon-src', 'node', 'import', 'default'] },
+  test: {
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    exclude: ['**/node_modules/**', '**/dist/**'],
+    testTimeout: 20_000,
+    server: { deps: { inline: [/@trilithon\//] } },
+  },
+})
