@@ -20,7 +20,7 @@ export function toolEnvironment() {
   const bins = [join(toolsDir, 'node_modules', '.bin'), join(root, 'node_modules', '.bin')]
   return {
     ...process.env,
-    PATH: [...bins, process.env['PATH'] ?? ''].join(delimiter),
+    PATH: [...bins, process.env.PATH ?? ''].join(delimiter),
     NX_DAEMON: 'false',
     NX_ISOLATE_PLUGINS: 'false',
     NX_TUI: 'false',
@@ -36,17 +36,22 @@ export function missingPrerequisites() {
   const missing = []
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
   if (major < 20 || (major === 20 && minor < 19))
-    missing.push(`Node.js 20.19 or newer is needed, this is ${process.versions.node} (Debian: apt-get install nodejs; macOS: brew install node).`)
+    missing.push(
+      `Node.js 20.19 or newer is needed, this is ${process.versions.node} (Debian: apt-get install nodejs; macOS: brew install node).`,
+    )
   /** @param {string} command @param {string[]} args */
   const runs = (command, args) => spawnSync(command, args, { stdio: 'ignore' }).status === 0
   if (!runs('npm', ['--version'])) missing.push('npm is missing (Debian: apt-get install npm; macOS: brew install node).')
   if (!runs('cmake', ['--version'])) missing.push('CMake is missing (Debian: apt-get install cmake; macOS: brew install cmake).')
-  const compilers = [process.env['CXX'], 'c++', 'g++', 'clang++'].filter((name) => name !== undefined && name !== '')
+  const compilers = [process.env.CXX, 'c++', 'g++', 'clang++'].filter((name) => name !== undefined && name !== '')
   const compiler = compilers.find((name) => runs(/** @type {string} */ (name), ['--version']))
   if (compiler === undefined) {
     missing.push('A C++20 compiler is missing (Debian: apt-get install g++ make; macOS: xcode-select --install).')
   } else {
-    const probe = spawnSync(compiler, ['-std=c++20', '-fsyntax-only', '-x', 'c++', '-'], { input: '#include <concepts>\n', stdio: ['pipe', 'ignore', 'ignore'] })
+    const probe = spawnSync(compiler, ['-std=c++20', '-fsyntax-only', '-x', 'c++', '-'], {
+      input: '#include <concepts>\n',
+      stdio: ['pipe', 'ignore', 'ignore'],
+    })
     if (probe.status !== 0) missing.push(`${compiler} does not compile C++20 (Debian: apt-get install g++; macOS: xcode-select --install).`)
   }
   if (!runs('make', ['--version']) && !runs('ninja', ['--version']))
@@ -57,7 +62,7 @@ export function missingPrerequisites() {
 /** Runs one step with a heartbeat; its output is kept and shown only when it fails, or live where `TRILITHON_VERBOSE` is set. */
 async function step(/** @type {string} */ title, /** @type {string} */ command, /** @type {string[]} */ args, cwd = root) {
   const started = Date.now()
-  const verbose = (process.env['TRILITHON_VERBOSE'] ?? '') !== ''
+  const verbose = (process.env.TRILITHON_VERBOSE ?? '') !== ''
   const terminal = process.stderr.isTTY === true
   const seconds = () => `${Math.round((Date.now() - started) / 1000)} s`
   if (!terminal) process.stderr.write(`trilithon: ${title} ...\n`)
@@ -139,7 +144,17 @@ async function bootstrap() {
 
   const pnpmManifest = join(toolsDir, 'node_modules', 'pnpm', 'package.json')
   if (!existsSync(pnpmManifest) || JSON.parse(readFileSync(pnpmManifest, 'utf8')).version !== pnpmVersion) {
-    const args = ['install', '--prefix', toolsDir, '--no-package-lock', '--no-audit', '--no-fund', '--loglevel', 'error', `pnpm@${pnpmVersion}`]
+    const args = [
+      'install',
+      '--prefix',
+      toolsDir,
+      '--no-package-lock',
+      '--no-audit',
+      '--no-fund',
+      '--loglevel',
+      'error',
+      `pnpm@${pnpmVersion}`,
+    ]
     await step(`installing pnpm ${pnpmVersion} into .tools`, 'npm', args, toolsDir)
   }
   // pnpm compares the lock file with node_modules itself and returns at once when they agree.
