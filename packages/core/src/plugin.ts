@@ -25,7 +25,8 @@ export type Capabilities = Readonly<Record<string, boolean | number | string | r
 
 export type SeamMap = Readonly<Record<string, Seam<Disposable>>>
 
-type FillingOf<S> = S extends Seam<infer T> ? T : never
+/** A seam of many gives the list of its fillings, in the order of creation. */
+type FillingOf<S> = S extends Seam<infer T, infer Count> ? ('many' extends Count ? readonly T[] : T) : never
 
 /** What `create` receives for `requires` (present) and `optional` (perhaps). */
 export type NeedsOf<Requires extends SeamMap, Optional extends SeamMap> = {

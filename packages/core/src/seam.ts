@@ -7,13 +7,13 @@ declare const filling: unique symbol
  *
  * The key is `Symbol.for`, so two installed copies of core agree on it; a changed contract is a new version and a new key.
  */
-export interface Seam<T> {
+export interface Seam<T, Count extends 'one' | 'many' = 'one' | 'many'> {
   /** kebab-case, as manifests spell it: `kv-store`. */
   readonly id: string
   readonly version: number
   readonly key: symbol
   /** `one`: a single plugin per run; `many`: each claims its own part. */
-  readonly cardinality: 'one' | 'many'
+  readonly cardinality: Count
   /** Which thread of a role calls it: `main` (HTTP, transports) or `worker` (model code). */
   readonly thread: 'main' | 'worker'
   readonly runsIn: readonly Role[]
@@ -26,6 +26,6 @@ export interface Disposable {
 }
 
 /** Creates the token of a seam. Only core calls it for seams of this project; a role package may define its own. */
-export function defineSeam<T extends Disposable>(seam: Omit<Seam<T>, 'key'>): Seam<T> {
+export function defineSeam<T extends Disposable, Count extends 'one' | 'many' = 'one'>(seam: Omit<Seam<T, Count>, 'key'>): Seam<T, Count> {
   return { ...seam, key: Symbol.for(`@trilithon/seam/${seam.id}@${seam.version}`) }
 }

@@ -63,7 +63,7 @@ export interface Parallelism extends Disposable {
   contribute(plan: ParallelPlan, parameters: readonly ParameterSpec[]): ParallelPlan
 }
 
-export const Parallelism = defineSeam<Parallelism>({
+export const Parallelism = defineSeam<Parallelism, 'many'>({
   id: 'parallelism',
   version: 1,
   cardinality: 'many',

@@ -1,0 +1,41 @@
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+
+/**
+ * Keys of the configuration surface whose package is not part of this installation. Each keeps its schema and the value that means "not
+ * used", so that files load, values are checked today, and the message can say what to install.
+ */
+const KnownPlugin = z.strictObject({
+  package: z.string(),
+  /** Whether the package can be installed today. */
+  built: z.boolean(),
+  claims: z.array(
+    z.strictObject({
+      at: z.string(),
+      type: z.string().optional(),
+      keys: z.record(z.string(), z.strictObject({ schema: z.record(z.string(), z.json()), inactive: z.json(), description: z.string() })),
+    }),
+  ),
+})
+export type KnownPlugin = z.infer<typeof KnownPlugin>
+export type KnownClaim = KnownPlugin['claims'][number]
+
+let loaded: readonly KnownPlugin[] | undefined
+
+/** The shipped list, `known-plugins.json` beside the package's `package.json`; read once. */
+export function knownPlugins(): readonly KnownPlugin[] {
+  loaded ??= z.array(KnownPlugin).parse(JSON.parse(readFileSync(new URL('../../known-plugins.json', import.meta.url), 'utf8')))
+  return loaded
+}
+
+/** Strict schema of a known claim's keys, each optional with its inactive value as default. */
+export function schemaOfKnownClaim(claim: KnownClaim): z.ZodObject {
+  const shape: Record<string, z.ZodType> = {}
+  for (const [key, { schema, inactive, description }] of Object.entries(claim.keys)) {
+    shape[key] = z
+      .fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0])
+      .default(inactive)
+      .describe(description)
+  }
+  return z.strictObject(shape)
+}
