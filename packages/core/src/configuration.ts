@@ -13,7 +13,25 @@ export interface ConfigurationMove {
   readonly notice?: string
 }
 
-/** Answers whether a key was written by the user (in a file, by a flag, or copied from a shared key). Dotted path below the root. */
+/**
+ * A place whose `type` may name a plugin. Claims with a `type` at this path fill it.
+ *
+ * The role's schema holds either no key here or a union of the variants that the role fills itself. A table whose `type` is one of those stays
+ * where it is; any other is cut out, parsed by the claim, and put back into the resolved configuration (so nothing of it reaches the schema).
+ * A slot below another (`deployment.router`) is cut out first.
+ */
+export interface ConfigurationSlot {
+  /** Dotted path below the root; `*` stands for every item of a list. */
+  readonly at: string
+  /** `type` of a table that names none, and of a place that holds nothing; null where the place is empty unless written. */
+  readonly defaultType: string | null
+  readonly description: string
+}
+
+/**
+ * Answers whether a key was written by the user (in a file, by a flag, or copied from a shared key). Dotted path below the root; an item of a
+ * list is its index: `train.env.0.group_size`. A table counts as written where any key below it is.
+ */
 export type IsGiven = (path: string) => boolean
 
 /**
@@ -25,7 +43,9 @@ export type IsGiven = (path: string) => boolean
 export interface ConfigurationRoot<Schema extends z.ZodObject = z.ZodObject> {
   readonly name: string
   readonly schema: Schema
+  /** Applied one after the other, before anything else. A table that moves onto a table is merged into it key by key. */
   readonly moves?: readonly ConfigurationMove[]
+  readonly slots?: readonly ConfigurationSlot[]
   /** Values that follow from others. Runs after the schema, before `rules`; returns a new object. */
   derive?(config: z.output<Schema>, isGiven: IsGiven): z.output<Schema>
   /** One problem per broken rule between keys; `path` is below the root. */
@@ -42,8 +62,8 @@ export interface KeyMeta {
   readonly unavailable?: string
   /** Only an external backend reads the key: one sentence why the embedded one does without. Listed by the dry run, never an error. */
   readonly externalOnly?: string
-  /** The table is filled by a plugin that claims `at` this path with the table's `type`; the value is that of the default plugin. */
-  readonly pluginSlot?: string
+  /** Variable of the environment that gives the value where neither file nor flag does. */
+  readonly environment?: string
 }
 
 /** Identity at run time; types `derive` and `rules` from the schema. */

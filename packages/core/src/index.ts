@@ -4,6 +4,8 @@
  *
  * @module
  */
+export * from './configuration/renderer-table.ts'
+export * from './configuration/shared-tables.ts'
 export * from './configuration.ts'
 export * from './data/opaque-payload.ts'
 export * from './data/policy-version.ts'

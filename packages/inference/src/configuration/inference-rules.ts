@@ -1,0 +1,74 @@
+import type { CheckProblem, IsGiven } from '@trilithon/core'
+import type { InferenceConfiguration } from './inference-root.ts'
+import { reasoningParserOf, toolCallParserOf } from './parser-of.ts'
+import { inferencePluginKeys } from './plugin-keys.ts'
+
+/** Ranks that vLLM serves adapters with; a rank is rounded up to the next of them. */
+const loraRanks = [8, 16, 32, 64, 128, 256, 320, 512]
+
+/** HTTP processes: at least one per local engine, one with LoRA; 0 stays 0. */
+export function resolveApiServerCount(config: InferenceConfiguration): number {
+  if (config.api_server_count === 0) return 0
+  if (inferencePluginKeys(config).enable_lora) return 1
+  return Math.max(config.api_server_count, config.data_parallel_size_local ?? config.parallel.dp)
+}
+
+export function deriveInference(config: InferenceConfiguration, isGiven: IsGiven): InferenceConfiguration {
+  const keys = inferencePluginKeys(config)
+  const { model } = config
+  let next: InferenceConfiguration = {
+    ...config,
+    model: {
+      ...model,
+      tool_call_parser: model.tool_call_parser === 'auto' ? toolCallParserOf(model.name) : model.tool_call_parser,
+      reasoning_parser: model.reasoning_parser === 'auto' ? reasoningParserOf(model.name) : model.reasoning_parser,
+    },
+  }
+  if (keys.kv_cache_offload !== null) next = { ...next, enable_prefix_caching: config.enable_prefix_caching ?? true }
+  if (keys.deployment.type === 'disaggregated') {
+    const ranks = Math.max(1, Math.trunc(keys.deployment.gpus_per_node / config.parallel.tp))
+    const expertParallel = isGiven('enable_expert_parallel') ? keys.enable_expert_parallel : true
+    next = {
+      ...next,
+      use_pd_kv_transfer: true,
+      data_parallel_size_local: config.data_parallel_size_local ?? ranks,
+      parallel: { ...config.parallel, dp: isGiven('parallel.dp') ? config.parallel.dp : ranks },
+      api_server_count: isGiven('api_server_count') ? config.api_server_count : ranks,
+      ...({ enable_expert_parallel: expertParallel } as object),
+    }
+  }
+  const rank = keys.max_lora_rank
+  return {
+    ...next,
+    api_server_count: resolveApiServerCount(next),
+    ...(rank === null ? {} : { max_lora_rank: loraRanks.find((allowed) => allowed >= rank) ?? rank }),
+  }
+}
+
+export function* inferenceRules(config: InferenceConfiguration): Iterable<CheckProblem> {
+  const keys = inferencePluginKeys(config)
+  const { deployment } = keys
+  if (deployment.type !== 'single_node' && keys.slurm === null)
+    yield { message: `A deployment "${deployment.type}" needs [slurm]`, path: 'deployment.type', hint: 'Add a [slurm] table.' }
+  if (deployment.type === 'disaggregated') {
+    for (const side of ['prefill', 'decode'] as const) {
+      const nodes = deployment[`num_${side}_nodes`] ?? 1
+      const replicas = deployment[`num_${side}_replicas`] ?? 1
+      if (nodes % replicas !== 0)
+        yield {
+          message: `num_${side}_nodes ${nodes} is not a multiple of num_${side}_replicas ${replicas}`,
+          path: `deployment.num_${side}_replicas`,
+          hint: `Choose a divisor of num_${side}_nodes.`,
+        }
+    }
+  }
+  if (keys.kv_cache_offload !== null && config.enable_prefix_caching === false)
+    yield {
+      message: 'kv_cache_offload keeps KV for equal beginnings, and enable_prefix_caching is false',
+      path: 'enable_prefix_caching',
+      hint: 'Remove enable_prefix_caching = false.',
+    }
+  const largest = loraRanks.at(-1) ?? 0
+  if (keys.max_lora_rank !== null && keys.max_lora_rank > largest)
+    yield { message: `max_lora_rank ${keys.max_lora_rank} is above ${largest}`, path: 'max_lora_rank', hint: `Choose at most ${largest}.` }
+}

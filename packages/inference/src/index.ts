@@ -1,0 +1,9 @@
+/**
+ * Inference: at present the configuration of the root `inference`. Importing it has no effect.
+ *
+ * @module
+ */
+export { type InferenceConfiguration, inferenceRoot } from './configuration/inference-root.ts'
+export { resolveApiServerCount } from './configuration/inference-rules.ts'
+export { reasoningParserOf, toolCallParserOf } from './configuration/parser-of.ts'
+export { type DeploymentKeys, type InferencePluginKeys, inferencePluginKeys } from './configuration/plugin-keys.ts'

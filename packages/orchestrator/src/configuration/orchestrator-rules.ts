@@ -1,0 +1,127 @@
+import type { CheckProblem } from '@trilithon/core'
+import { inflightOf } from './orchestrator-derive.ts'
+import type { OrchestratorConfiguration } from './orchestrator-root.ts'
+import { isVisionModel } from './plugin-keys.ts'
+import { rendererOf } from './renderer-of.ts'
+
+export function* orchestratorRules(config: OrchestratorConfiguration): Iterable<CheckProblem> {
+  yield* teacherRules(config)
+  yield* rendererRules(config)
+  yield* batchRules(config)
+  yield* environmentRules('train.env', config.train.env)
+  if (config.eval !== null) yield* environmentRules('eval.env', config.eval.env)
+  yield* filterRules('pre_batch_filters', config.pre_batch_filters)
+  yield* filterRules('post_batch_filters', config.post_batch_filters)
+}
+
+function* teacherRules({ training_mode, teacher }: OrchestratorConfiguration): Iterable<CheckProblem> {
+  if (training_mode === 'rl' && teacher !== null)
+    yield { message: 'training_mode "rl" has no teacher', path: 'teacher', hint: 'Remove [teacher], or set training_mode = "opd".' }
+  if (training_mode === 'opd' && teacher === null)
+    yield { message: 'training_mode "opd" needs a teacher', path: 'teacher', hint: 'Add [teacher.model] and [teacher.client].' }
+}
+
+function* rendererRules(config: OrchestratorConfiguration): Iterable<CheckProblem> {
+  const { renderer, student, tokenizer } = config
+  if (renderer === null) {
+    if (config.pool_size !== null)
+      yield { message: 'pool_size counts renderers, and there is none', path: 'pool_size', hint: 'Remove pool_size, or choose a renderer.' }
+    if (isVisionModel(student.model))
+      yield { message: 'A vision model needs a renderer', path: 'student.model.vlm', hint: 'Remove renderer = "None".' }
+    return
+  }
+  const name = tokenizer.name ?? student.model.name
+  if (renderer.name === 'auto' && rendererOf(name) === undefined)
+    yield {
+      message: `No renderer is known for "${name}"`,
+      path: 'renderer.name',
+      hint: 'Set renderer.name to a renderer that writes the same text, to "default" (the chat template), or renderer = "None" (the chat route).',
+    }
+}
+
+function* batchRules(config: OrchestratorConfiguration): Iterable<CheckProblem> {
+  const { batch_size, token_batch_size, oversampling_factor, max_inflight_rollouts, group_size } = config
+  if (batch_size !== null && token_batch_size !== null)
+    yield {
+      message: 'batch_size and token_batch_size exclude each other',
+      path: 'token_batch_size',
+      hint: 'Keep one of them; the other is "None".',
+    }
+  else if (token_batch_size !== null) {
+    if (oversampling_factor !== null)
+      yield {
+        message: 'oversampling_factor multiplies batch_size, and the batch is counted in tokens',
+        path: 'oversampling_factor',
+        hint: 'Set max_inflight_rollouts instead.',
+      }
+    if (max_inflight_rollouts === null)
+      yield {
+        message: 'token_batch_size needs max_inflight_rollouts',
+        path: 'max_inflight_rollouts',
+        hint: 'Set max_inflight_rollouts: it does not follow from a number of tokens.',
+      }
+  } else if (batch_size !== null) {
+    if (batch_size % group_size !== 0)
+      yield {
+        message: `batch_size ${batch_size} is not a multiple of group_size ${group_size}`,
+        path: 'batch_size',
+        hint: 'Choose a multiple: a batch holds whole groups.',
+      }
+    const resolved = inflightOf(batch_size, group_size, oversampling_factor)
+    if (oversampling_factor !== null && max_inflight_rollouts !== resolved)
+      yield {
+        message: `max_inflight_rollouts ${max_inflight_rollouts} is not batch_size x oversampling_factor = ${resolved}`,
+        path: 'max_inflight_rollouts',
+        hint: 'Remove one of the two.',
+      }
+  }
+  if (max_inflight_rollouts !== null && max_inflight_rollouts < group_size)
+    yield {
+      message: `max_inflight_rollouts ${max_inflight_rollouts} is below group_size ${group_size}`,
+      path: 'max_inflight_rollouts',
+      hint: 'Raise it to at least one group.',
+    }
+}
+
+interface NamedEnvironment {
+  readonly id: string
+  readonly name: string | null
+  readonly ratio: number | null
+}
+
+/** Name of an environment in metrics and logs. */
+export function environmentName({ id, name }: Pick<NamedEnvironment, 'id' | 'name'>): string {
+  return name ?? id.replace(/@[^@/]*$/, '')
+}
+
+function* environmentRules(path: string, environments: readonly NamedEnvironment[]): Iterable<CheckProblem> {
+  const first = new Map<string, number>()
+  for (const [index, environment] of environments.entries()) {
+    const name = environmentName(environment)
+    const at = `${path}.${index}.${environment.name === null ? 'id' : 'name'}`
+    const earlier = first.get(name)
+    if (name === 'all') yield { message: 'The name "all" stands for all environments together', path: at, hint: 'Choose another name.' }
+    else if (earlier !== undefined)
+      yield {
+        message: `Two environments have the name "${name}"`,
+        path: at,
+        hint: `Give one of them a name; the other is ${path}.${earlier}.`,
+      }
+    else first.set(name, index)
+  }
+  const missing = environments.findIndex(({ ratio }) => ratio === null)
+  if (missing !== -1 && environments.some(({ ratio }) => ratio !== null))
+    yield {
+      message: 'Some environments have a ratio and some have none',
+      path: `${path}.${missing}.ratio`,
+      hint: 'Set all of them, or none.',
+    }
+}
+
+function* filterRules(path: string, filters: readonly { readonly type: string }[]): Iterable<CheckProblem> {
+  const seen = new Set<string>()
+  for (const [index, { type }] of filters.entries()) {
+    if (seen.has(type)) yield { message: `The filter "${type}" stands twice`, path: `${path}.${index}.type`, hint: 'Keep one of them.' }
+    seen.add(type)
+  }
+}

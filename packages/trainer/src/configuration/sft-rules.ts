@@ -1,0 +1,107 @@
+import type { CheckProblem } from '@trilithon/core'
+import { modelPluginKeys } from './plugin-keys.ts'
+import type { SftConfiguration } from './sft-root.ts'
+import { deriveModel } from './trainer-rules.ts'
+
+/** Keys of the multi-node deployment, which the launcher's plugin owns. */
+interface MultiNodeDeployment {
+  readonly type: 'multi_node'
+  readonly num_nodes: number
+  readonly nodes_per_fsdp_group: number | null
+}
+
+function multiNode(config: SftConfiguration): MultiNodeDeployment | undefined {
+  const deployment = config.deployment as { readonly type: string }
+  return deployment.type === 'multi_node' ? (deployment as MultiNodeDeployment) : undefined
+}
+
+export function deriveSft(config: SftConfiguration): SftConfiguration {
+  const { model, optim } = deriveModel(config.model, config.optim)
+  const nodes = multiNode(config)
+  const replicas = nodes?.nodes_per_fsdp_group ? Math.trunc(nodes.num_nodes / nodes.nodes_per_fsdp_group) : undefined
+  const head = typeof config.model.fused_lm_head_token_chunk_size === 'number' ? model.fused_lm_head_token_chunk_size : 'disabled'
+  const { batch_size, seq_len, pack_function, micro_batch_size } = config.data
+  return {
+    ...config,
+    model: { ...model, fused_lm_head_token_chunk_size: head, ...(replicas === undefined ? {} : { dp_replicate: replicas }) },
+    optim,
+    ...(config.bench === null
+      ? {}
+      : {
+          max_steps: 4,
+          ckpt: null,
+          data:
+            config.data.type === 'fake'
+              ? config.data
+              : { type: 'fake', batch_size, seq_len, pack_function, micro_batch_size, length: 'fixed', input_ids: 'increasing' },
+        }),
+  }
+}
+
+/** Rules of sft alone. */
+export function* sftRules(config: SftConfiguration): Iterable<CheckProblem> {
+  const keys = modelPluginKeys(config.model)
+  const tables = [['data', config.data], ...(config.val ? [['val.data', config.val.data] as const] : [])] as const
+  for (const [path, data] of tables) {
+    if (data.batch_size % data.micro_batch_size !== 0)
+      yield {
+        message: `batch_size ${data.batch_size} is not a multiple of micro_batch_size ${data.micro_batch_size}`,
+        path: `${path}.batch_size`,
+        hint: 'Choose a multiple.',
+      }
+    if (keys.cp > 1) {
+      if (data.pack_function !== 'cat')
+        yield { message: `cp = ${keys.cp} needs pack_function "cat"`, path: `${path}.pack_function`, hint: 'Set pack_function = "cat".' }
+      if (data.seq_len % keys.cp !== 0)
+        yield { message: `seq_len ${data.seq_len} is not a multiple of cp ${keys.cp}`, path: `${path}.seq_len`, hint: 'Choose a multiple.' }
+      if (data.micro_batch_size !== 1)
+        yield {
+          message: `cp = ${keys.cp} needs micro_batch_size 1, and it is ${data.micro_batch_size}`,
+          path: `${path}.micro_batch_size`,
+          hint: 'Set micro_batch_size = 1.',
+        }
+    }
+    if (data.pack_function === 'stack' && data.seq_len % 256 !== 0)
+      yield {
+        message: `pack_function "stack" needs a seq_len that is a multiple of 256, and it is ${data.seq_len}`,
+        path: `${path}.seq_len`,
+        hint: 'Choose a multiple of 256, or pack_function = "cat".',
+      }
+    if (data.type === 'sft') {
+      const lengths = [data.subsets, data.splits, data.probabilities].flatMap((list) => (list === null ? [] : [list.length]))
+      if (new Set(lengths).size > 1)
+        yield {
+          message: `subsets, splits and probabilities have different lengths: ${lengths.join(', ')}`,
+          path: `${path}.subsets`,
+          hint: 'Give one split and one probability per subset.',
+        }
+    }
+  }
+  if (config.renderer !== null && keys.vlm !== null)
+    yield { message: 'A renderer and a vision model exclude each other in sft', path: 'renderer', hint: 'Remove one of them.' }
+  if (typeof config.model.fused_lm_head_token_chunk_size === 'number')
+    yield {
+      message: 'sft computes the loss from all logits, and fused_lm_head_token_chunk_size asks for chunks',
+      path: 'model.fused_lm_head_token_chunk_size',
+      hint: 'Set it to "disabled".',
+    }
+  const nodes = multiNode(config)
+  if (nodes === undefined) {
+    const { num_gpus, gpus_per_node } = config.deployment
+    if (num_gpus > gpus_per_node)
+      yield {
+        message: `num_gpus ${num_gpus} is above gpus_per_node ${gpus_per_node}`,
+        path: 'deployment.num_gpus',
+        hint: 'Lower num_gpus.',
+      }
+  } else {
+    if (((config as { readonly slurm?: object | null }).slurm ?? null) === null)
+      yield { message: 'A deployment over several nodes needs [slurm]', path: 'deployment.type', hint: 'Add a [slurm] table.' }
+    if (nodes.nodes_per_fsdp_group !== null && nodes.num_nodes % nodes.nodes_per_fsdp_group !== 0)
+      yield {
+        message: `num_nodes ${nodes.num_nodes} is not a multiple of nodes_per_fsdp_group ${nodes.nodes_per_fsdp_group}`,
+        path: 'deployment.nodes_per_fsdp_group',
+        hint: 'Choose a divisor of num_nodes.',
+      }
+  }
+}

@@ -1,0 +1,148 @@
+import type { CheckProblem, IsGiven } from '@trilithon/core'
+import type { z } from 'zod'
+import type { TrainerModel } from './model-table.ts'
+import type { OptimTable } from './optim-table.ts'
+import { modelPluginKeys } from './plugin-keys.ts'
+import type { TrainerConfiguration } from './trainer-root.ts'
+
+type Optim = z.output<typeof OptimTable>
+
+/** What the rules of `trainer` and `sft` have in common read. */
+export interface ModelHolder {
+  readonly model: TrainerModel
+  readonly optim: Optim
+  readonly ckpt: { readonly weights: object | null } | null
+  readonly trace_path: string | null
+  readonly max_steps: number | null
+}
+
+/** Values of `model` and `optim` that follow from others. */
+export function deriveModel(model: TrainerModel, optim: Optim): { model: TrainerModel; optim: Optim } {
+  const { ep, ep_comm_backend } = modelPluginKeys(model)
+  return {
+    model: {
+      ...model,
+      attn: model.attn === 'flash_attention_4' ? 'fa4' : model.attn,
+      ac: model.ac ?? (model.ac_offloading === null ? null : { mode: 'full', freq: 1, targets: ['norm'] }),
+      fused_lm_head_token_chunk_size: model.fused_lm_head_token_chunk_size === 'auto' ? 8192 : model.fused_lm_head_token_chunk_size,
+    },
+    // DeepEP leaves gradients where their norm cannot be summed in time, so nothing is clipped.
+    optim: ep > 1 && ep_comm_backend === 'deepep' ? { ...optim, max_norm: null } : optim,
+  }
+}
+
+/** Rules of the model and its optimiser. */
+export function* modelRules(config: ModelHolder, isGiven: IsGiven): Iterable<CheckProblem> {
+  const { model, optim } = config
+  const keys = modelPluginKeys(model)
+  const customOnly = (path: string, what: string) => ({
+    message: `${what} needs model.impl "custom" or "auto", and it is "${model.impl}"`,
+    path,
+    hint: 'Set model.impl = "custom".',
+  })
+
+  if (model.trust_remote_code && model.impl === 'custom')
+    yield {
+      message: 'trust_remote_code has no meaning with model.impl "custom", which runs no code of the model',
+      path: 'model.trust_remote_code',
+      hint: 'Set model.impl = "hf", or remove trust_remote_code.',
+    }
+  if (model.attn === 'fa4' && model.impl !== 'custom')
+    yield {
+      message: `attn "fa4" needs model.impl "custom", and it is "${model.impl}"`,
+      path: 'model.attn',
+      hint: 'Set model.impl = "custom".',
+    }
+  if (keys.cp > 1) {
+    if (!['flash_attention_2', 'flash_attention_3', 'fa4'].includes(model.attn))
+      yield {
+        message: `cp = ${keys.cp} needs attn "flash_attention_2", "flash_attention_3" or "fa4", and it is "${model.attn}"`,
+        path: 'model.cp',
+        hint: 'Set model.attn = "flash_attention_2".',
+      }
+    if (model.attn === 'flash_attention_3' && model.impl !== 'custom')
+      yield {
+        message: `cp = ${keys.cp} with attn "${model.attn}" needs model.impl "custom", and it is "${model.impl}"`,
+        path: 'model.cp',
+        hint: 'Set model.impl = "custom".',
+      }
+  }
+  if (model.impl === 'hf') {
+    if (model.ac?.mode === 'selective') yield customOnly('model.ac.mode', 'Selective recomputation')
+    if (keys.fp8) yield customOnly('model.fp8', 'fp8')
+    if (keys.ep > 1) yield customOnly('model.ep', `ep = ${keys.ep}`)
+  }
+  if (keys.fsdp_cpu_offload && keys.optim_cpu_offload)
+    yield {
+      message: 'fsdp_cpu_offload and optim_cpu_offload exclude each other',
+      path: 'model.optim_cpu_offload',
+      hint: 'Keep one of them: fsdp_cpu_offload already moves the optimiser.',
+    }
+  if (keys.ep_comm_backend === 'deepep') {
+    if (keys.ep <= 1)
+      yield { message: `ep_comm_backend "deepep" needs ep > 1, and it is ${keys.ep}`, path: 'model.ep_comm_backend', hint: 'Set model.ep.' }
+    else if (isGiven('optim.max_norm') && optim.max_norm !== null)
+      yield {
+        message: 'With ep_comm_backend "deepep" gradients are not clipped, and optim.max_norm asks for it',
+        path: 'optim.max_norm',
+        hint: 'Set optim.max_norm = "None", or ep_comm_backend = "torch".',
+      }
+  }
+  if (keys.vlm !== null) {
+    if (model.optimization_dtype !== 'bfloat16' || model.reduce_dtype !== 'bfloat16')
+      yield {
+        message: 'A vision model needs optimization_dtype and reduce_dtype "bfloat16"',
+        path: model.optimization_dtype !== 'bfloat16' ? 'model.optimization_dtype' : 'model.reduce_dtype',
+        hint: 'Set both to "bfloat16".',
+      }
+    if (!keys.vlm.freeze_vision_encoder && keys.lora !== null)
+      yield {
+        message: 'LoRA and a trainable vision encoder exclude each other',
+        path: 'model.vlm.freeze_vision_encoder',
+        hint: 'Set model.vlm.freeze_vision_encoder = true, or remove model.lora.',
+      }
+  }
+  if (optim.type === 'muon' && keys.fsdp_cpu_offload)
+    yield {
+      message: 'The optimiser muon excludes fsdp_cpu_offload',
+      path: 'model.fsdp_cpu_offload',
+      hint: 'Use optim_cpu_offload instead.',
+    }
+  const weights = config.ckpt?.weights as { readonly save_adapter_separately?: boolean } | null | undefined
+  if (weights?.save_adapter_separately === true && keys.lora === null)
+    yield {
+      message: 'save_adapter_separately needs LoRA',
+      path: 'ckpt.weights.save_adapter_separately',
+      hint: 'Add [model.lora], or remove save_adapter_separately.',
+    }
+  if (config.trace_path !== null && (config.max_steps === null || config.max_steps >= 10))
+    yield {
+      message: `trace_path needs max_steps below 10, and it is ${config.max_steps ?? 'not set'}`,
+      path: 'trace_path',
+      hint: 'Set max_steps to at most 9: traces grow fast.',
+    }
+}
+
+/** Rules of the RL trainer alone. */
+export function* trainerRules(config: TrainerConfiguration): Iterable<CheckProblem> {
+  const keys = modelPluginKeys(config.model)
+  const replay = (config as { readonly enable_router_replay?: boolean }).enable_router_replay === true
+  if (replay && config.model.impl === 'hf')
+    yield {
+      message: 'enable_router_replay needs model.impl "custom" or "auto", and it is "hf"',
+      path: 'enable_router_replay',
+      hint: 'Set model.impl = "custom".',
+    }
+  if (keys.optim_cpu_offload && config.max_concurrent_runs > 1)
+    yield {
+      message: `optim_cpu_offload serves one run, and max_concurrent_runs is ${config.max_concurrent_runs}`,
+      path: 'model.optim_cpu_offload',
+      hint: 'Set max_concurrent_runs = 1, or remove optim_cpu_offload.',
+    }
+  if (keys.lora !== null && (config.weight_broadcast.type as string) === 'nccl')
+    yield {
+      message: 'LoRA adapters are published as files, and weight_broadcast.type is "nccl"',
+      path: 'weight_broadcast.type',
+      hint: 'Set weight_broadcast.type = "filesystem".',
+    }
+}
