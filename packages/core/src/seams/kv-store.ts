@@ -79,8 +79,8 @@ export interface KVStoreStats {
  * - K7 Answers come in the order of the requests, one each; an empty list gives an empty list.
  * - K8 `stats().bytes` is the exact sum over stored blocks and never exceeds `capacityBytes`; the least recently used go first (a `put`, a hit
  *   and an `exists` are uses). A block larger than the capacity is `refused` and evicts nothing.
- * - K9 `lookup` answers without waiting and changes no order of use: `yes` only if a `get` at once would hit, `no` only if it would miss,
- *   otherwise `not-yet`; repeated asking ends in `yes` or `no`.
+ * - K9 `lookup` answers without waiting and changes no order of use: `yes` only if a `get` at once would hit (K5 and K6 apart), `no` only if it
+ *   would miss, otherwise `not-yet`; repeated asking ends in `yes` or `no`.
  * - K10 `invalidate` removes exactly the selected blocks, those on their way included, and resolves to their number; afterwards none of them
  *   is served.
  * - K11 A hash that is not 32 bytes long is `KV_KEY_INVALID`, a `put` whose checksum does not match its content `KV_BLOCK_INVALID`; the other entries of

@@ -73,7 +73,7 @@ export interface RouterStats {
   readonly leases: number
   /** Sessions that the router remembers. */
   readonly sessions: number
-  /** Live leases by worker, workers without any left out. */
+  /** Live leases by worker, a pair's lease under both; workers without any left out. */
   readonly leasesByWorker: Readonly<Record<WorkerId, number>>
 }
 
@@ -83,21 +83,23 @@ export interface RouterStats {
  * Contract:
  * - R1 A lease names a worker of the fleet view whose state is `ready` and whose role is `both`; or a ready `decode` worker together
  *   with a ready `prefill` worker.
- * - R2 Where no worker can serve the request, the answer is `wait` with a sentence; `route` does not throw for it.
+ * - R2 Where no worker can serve the request, the answer is `wait` with a sentence; `route` does not throw for it. Where an idle one can, the
+ *   answer is `leased`.
  * - R3 A worker in `exclude` is never leased.
  * - R4 A leased worker (both of a pair) has every capability in `needs`.
  * - R5 A leased worker (both of a pair) serves `minPolicyVersion` or newer.
  * - R6 A lease counts in `stats` until it ends; ending it twice is ending it once.
  * - R7 A lease that was not ended expires `leaseMs` after it was given, and may be ended afterwards without effect.
- * - R8 A worker that disappears from the view loses its leases in `stats`; ending them afterwards has no effect.
+ * - R8 A worker that disappears from the view loses its leases in `stats`; ending them afterwards has no effect. A pair's lease goes with its
+ *   decode worker; without its prefill worker it counts on.
  * - R9 The same calls on the same views give the same answers: no clock but the view's, no randomness.
  * - R10 `endSession` forgets the session and not its leases; an unknown session is no error.
- * - R11 After `dispose`, `route` throws `PLUGIN_DISPOSED`, `end` and `endSession` do nothing.
+ * - R11 After `dispose`, `route` throws `PLUGIN_DISPOSED`, `end` and `endSession` do nothing, `stats` counts nothing.
  *
  * By capability (`capabilities` of the plugin):
- * - R12 `sticky`: a session stays on its worker while R1 to R5 allow it, whatever the load.
- * - R13 `least_loaded`: a new session goes to a worker with the fewest requests (reported ones or live leases, whichever is more); ties to
- *   the lower id. So n new sessions over k idle workers differ by at most one.
+ * - R12 `sticky`: a session stays on the worker of its last lease, and on the prefill worker, while R1 to R5 allow it, whatever the load.
+ * - R13 `least_loaded`: a session that is new or has to move goes to a worker with the fewest requests (reported ones or live leases,
+ *   whichever is more); ties to the lower id. A prefill worker is chosen likewise. So n new sessions over k idle workers differ by at most one.
  * - R14 `prefill_decode`: a fleet of `prefill` and `decode` workers is served by pairs. Without it such a fleet is answered with `wait`.
  */
 export interface Router extends Disposable {
