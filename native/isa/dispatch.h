@@ -6,12 +6,9 @@
 #include <string>
 
 #include "isa/cpu-features.h"
+#include "isa/isa.h"
 
 namespace trilithon {
-
-enum class Isa : unsigned char { scalar, avx2, avx512 };
-
-inline constexpr int isa_count = 3;
 
 const char* isa_name(Isa isa);
 
