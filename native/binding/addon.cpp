@@ -29,4 +29,6 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
 }  // namespace
 }  // namespace trilithon::binding
 
-NODE_API_MODULE(trilithon_native, trilithon::binding::initialise)
+static Napi::Object initialise_addon(Napi::Env env, Napi::Object exports) { return trilithon::binding::initialise(env, exports); }
+
+NODE_API_MODULE(trilithon_native, initialise_addon)

@@ -1,7 +1,10 @@
 import { loadAddon } from './load-addon.ts'
 import type { MachineInfo } from './machine-info.ts'
 
+export type { FailureDetails } from './load-addon.ts'
 export type { CoreInfo, CpuInfo, CudaInfo, InstructionSet, KernelTable, MachineInfo } from './machine-info.ts'
+export * from './ops/index.ts'
+export * from './tensors.ts'
 
 /** Asks the processor, the operating system and the driver what this process may compute with. Takes a few milliseconds. */
 export function describeMachine(): MachineInfo {
