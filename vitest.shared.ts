@@ -8,6 +8,9 @@ export default defineConfig({
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/dist/**'],
     testTimeout: 20_000,
+    // Counted by `./trilithon test`; nx keeps it with a cached result.
+    reporters: ['default', 'json'],
+    outputFile: { json: 'test-results.json' },
     server: { deps: { inline: [/@trilithon\//] } },
   },
 })
