@@ -23,8 +23,10 @@ export interface ConfigurationMove {
 export interface ConfigurationSlot {
   /** Dotted path below the root; `*` stands for every item of a list. */
   readonly at: string
-  /** `type` of a table that names none, and of a place that holds nothing; null where the place is empty unless written. */
+  /** `type` of a place where nothing is written; null where it is empty then. */
   readonly defaultType: string | null
+  /** `type` of a table that is written without one; `defaultType` where left out. */
+  readonly impliedType?: string
   readonly description: string
 }
 
@@ -48,8 +50,10 @@ export interface ConfigurationRoot<Schema extends z.ZodObject = z.ZodObject> {
   readonly slots?: readonly ConfigurationSlot[]
   /** Values that follow from others. Runs after the schema, before `rules`; returns a new object. */
   derive?(config: z.output<Schema>, isGiven: IsGiven): z.output<Schema>
-  /** One problem per broken rule between keys; `path` is below the root. */
+  /** One problem per broken rule between keys; `path` is below the root. Sees what `derive` returned. */
   rules?(config: z.output<Schema>, isGiven: IsGiven): Iterable<CheckProblem>
+  /** One sentence per value that was written and is overruled by another. Sees what `derive` returned. */
+  notices?(config: z.output<Schema>, isGiven: IsGiven): Iterable<string>
 }
 
 /** Metadata of a key, given with `.meta()`. */
@@ -57,7 +61,7 @@ export interface KeyMeta {
   readonly description?: string
   /**
    * The key's feature is not built yet: one sentence why. The key parses; at a value other than its default the dry run lists it, and a real
-   * start stops with `FEATURE_UNAVAILABLE`.
+   * start stops with `FEATURE_UNAVAILABLE`. On a variant of a union it holds where the variant is chosen.
    */
   readonly unavailable?: string
   /** Only an external backend reads the key: one sentence why the embedded one does without. Listed by the dry run, never an error. */

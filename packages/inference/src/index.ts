@@ -4,6 +4,6 @@
  * @module
  */
 export { type InferenceConfiguration, inferenceRoot } from './configuration/inference-root.ts'
-export { resolveApiServerCount } from './configuration/inference-rules.ts'
+export { loraRankOf } from './configuration/inference-rules.ts'
 export { reasoningParserOf, toolCallParserOf } from './configuration/parser-of.ts'
 export { type DeploymentKeys, type InferencePluginKeys, inferencePluginKeys } from './configuration/plugin-keys.ts'

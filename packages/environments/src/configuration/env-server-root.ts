@@ -9,13 +9,10 @@ export const envServerRoot = defineConfigurationRoot({
     plugins: PluginPaths,
     env: EnvironmentTable.prefault({}).describe('The environment that is served.'),
     log: LogTable.prefault({}).describe('Log lines.'),
-    env_install_prerelease: z
-      .boolean()
-      .default(false)
-      .meta({
-        description: 'Allow prereleases when environments are installed.',
-        unavailable: 'Environments are not installed on demand yet.',
-      }),
+    env_install_prerelease: z.boolean().default(false).meta({
+      description: 'Allow prereleases when environments are installed.',
+      unavailable: 'Environments are not installed on demand yet.',
+    }),
     output_dir: z.string().min(1).default('outputs').describe('Folder of logs.'),
   }),
   moves: [{ from: 'env.timeout_seconds', to: 'env.timeout' }],

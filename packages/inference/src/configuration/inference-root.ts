@@ -8,8 +8,7 @@ const port = z.int().min(1).max(65535)
 const InferenceModelTable = z.strictObject({
   ...ModelTable.shape,
   dtype: z
-    .string()
-    .min(1)
+    .enum(['auto', 'float16', 'bfloat16', 'float32'])
     .default('auto')
     .meta({ description: 'Storage type of the weights.', externalOnly: 'The numerics profile fixes the storage type.' }),
   max_model_len: z.int().min(1).nullable().default(null).describe('Tokens of the longest sequence; null takes that of the model.'),
@@ -19,22 +18,14 @@ const InferenceModelTable = z.strictObject({
     .nullable()
     .default(null)
     .describe('Chat template, as text or as the path of a file; null takes that of the model.'),
-  tool_call_parser: z
-    .string()
-    .nullable()
-    .default('auto')
-    .meta({
-      description: 'Parser of tool calls on the chat route; "auto" goes by the name of the model, null has none.',
-      externalOnly: 'The embedded engine serves the token route.',
-    }),
-  reasoning_parser: z
-    .string()
-    .nullable()
-    .default('auto')
-    .meta({
-      description: 'Parser of thinking on the chat route; "auto" goes by the name of the model, null has none.',
-      externalOnly: 'The embedded engine serves the token route.',
-    }),
+  tool_call_parser: z.string().nullable().default('auto').meta({
+    description: 'Parser of tool calls on the chat route; "auto" goes by the name of the model, null has none.',
+    externalOnly: 'The embedded engine serves the token route.',
+  }),
+  reasoning_parser: z.string().nullable().default('auto').meta({
+    description: 'Parser of thinking on the chat route; "auto" goes by the name of the model, null has none.',
+    externalOnly: 'The embedded engine serves the token route.',
+  }),
   rope_scaling: z
     .union([z.string(), z.record(z.string(), z.json())])
     .nullable()
@@ -76,14 +67,10 @@ export const InferenceSchema = z.strictObject({
     .max(1)
     .default(0.9)
     .meta({ description: 'Share of GPU memory for weights and KV.', externalOnly: 'The embedded engine sizes its KV in host memory.' }),
-  api_server_count: z
-    .int()
-    .min(0)
-    .default(1)
-    .meta({
-      description: 'HTTP processes; 0 has none. At least one per local engine.',
-      externalOnly: 'Every embedded engine has its own HTTP server.',
-    }),
+  api_server_count: z.int().min(0).default(1).meta({
+    description: 'HTTP processes; 0 has none. At least one per local engine.',
+    externalOnly: 'Every embedded engine has its own HTTP server.',
+  }),
   data_parallel_size_local: z
     .int()
     .min(1)
@@ -97,13 +84,10 @@ export const InferenceSchema = z.strictObject({
     .discriminatedUnion('type', [z.strictObject({ type: z.literal('filesystem').describe('Files below the output folder.') })])
     .prefault({ type: 'filesystem' })
     .describe('How a new version of the weights arrives; the same in all roles.'),
-  use_pd_kv_transfer: z
-    .boolean()
-    .default(false)
-    .meta({
-      description: 'Hand the KV of a prompt from one engine to another; set by a disaggregated deployment.',
-      unavailable: 'Prefill and decode are not split yet.',
-    }),
+  use_pd_kv_transfer: z.boolean().default(false).meta({
+    description: 'Hand the KV of a prompt from one engine to another; set by a disaggregated deployment.',
+    unavailable: 'Prefill and decode are not split yet.',
+  }),
   enable_return_routed_experts: z.boolean().default(false).describe('Answer with the experts that each token went to.'),
   enable_fp32_lm_head: z
     .boolean()
@@ -137,7 +121,12 @@ export const inferenceRoot = defineConfigurationRoot({
     { at: 'kv_cache_offload', defaultType: null, description: 'Where KV goes that no longer fits the engine.' },
     { at: 'weight_broadcast', defaultType: 'filesystem', description: 'How a new version of the weights arrives.' },
     { at: 'deployment', defaultType: 'single_node', description: 'Where the engines run.' },
-    { at: 'deployment.router', defaultType: 'vllm-router', description: 'Router process before the engines of several nodes.' },
+    {
+      at: 'deployment.router',
+      defaultType: null,
+      impliedType: 'vllm-router',
+      description: 'Router process before the engines of several nodes.',
+    },
   ],
   derive: deriveInference,
   rules: inferenceRules,

@@ -6,11 +6,17 @@ import { inferencePluginKeys } from './plugin-keys.ts'
 /** Ranks that vLLM serves adapters with; a rank is rounded up to the next of them. */
 const loraRanks = [8, 16, 32, 64, 128, 256, 320, 512]
 
-/** HTTP processes: at least one per local engine, one with LoRA; 0 stays 0. */
-export function resolveApiServerCount(config: InferenceConfiguration): number {
-  if (config.api_server_count === 0) return 0
+/** The rank that is served for adapters of `rank`; above the largest there is none, and a rule says so. */
+export function loraRankOf(rank: number): number {
+  return loraRanks.find((allowed) => allowed >= rank) ?? rank
+}
+
+/** HTTP processes: none without a server, one with LoRA, otherwise one per local engine where the number was not written. */
+function apiServerCount(config: InferenceConfiguration, isGiven: IsGiven): number {
+  if (config.vllm_extra['headless'] === true) return 0
   if (inferencePluginKeys(config).enable_lora) return 1
-  return Math.max(config.api_server_count, config.data_parallel_size_local ?? config.parallel.dp)
+  const engines = config.data_parallel_size_local ?? config.parallel.dp
+  return isGiven('api_server_count') ? config.api_server_count : Math.max(config.api_server_count, engines)
 }
 
 export function deriveInference(config: InferenceConfiguration, isGiven: IsGiven): InferenceConfiguration {
@@ -32,16 +38,16 @@ export function deriveInference(config: InferenceConfiguration, isGiven: IsGiven
       ...next,
       use_pd_kv_transfer: true,
       data_parallel_size_local: config.data_parallel_size_local ?? ranks,
-      parallel: { ...config.parallel, dp: isGiven('parallel.dp') ? config.parallel.dp : ranks },
-      api_server_count: isGiven('api_server_count') ? config.api_server_count : ranks,
+      parallel: { ...config.parallel, dp: config.parallel.dp === 1 ? ranks : config.parallel.dp },
+      api_server_count: config.api_server_count === 1 ? ranks : config.api_server_count,
       ...({ enable_expert_parallel: expertParallel } as object),
     }
   }
   const rank = keys.max_lora_rank
   return {
     ...next,
-    api_server_count: resolveApiServerCount(next),
-    ...(rank === null ? {} : { max_lora_rank: loraRanks.find((allowed) => allowed >= rank) ?? rank }),
+    api_server_count: apiServerCount(next, isGiven),
+    ...(rank === null ? {} : { max_lora_rank: loraRankOf(rank) }),
   }
 }
 

@@ -24,7 +24,11 @@ export const EvalSamplingTable = z.strictObject({
     .default(null)
     .describe('Keep tokens at least that likely, relative to the likeliest; null keeps all.'),
   max_completion_tokens: maxTokens,
-  reasoning_effort: z.string().nullable().default(null).describe('Asked of models that think; null leaves it to them.'),
+  reasoning_effort: z
+    .enum(['minimal', 'low', 'medium', 'high'])
+    .nullable()
+    .default(null)
+    .describe('Asked of models that think; null leaves it to them.'),
   extra_body: extraBody,
 })
 
@@ -57,7 +61,7 @@ export const TrainTable = z.strictObject({
 })
 
 export const EvalTable = z.strictObject({
-  env: z.array(EvalEnvironmentTable).min(1).describe('Environments that are evaluated.'),
+  env: z.array(EvalEnvironmentTable).min(1).prefault([{}]).describe('Environments that are evaluated.'),
   sampling: EvalSamplingTable.prefault({}).describe('Sampling of all of them.'),
   num_examples: examples.describe('Tasks per evaluation; -1 takes all.'),
   group_size: groupSize.describe('Episodes per task.'),

@@ -8,7 +8,7 @@ const FilterVariants = z.discriminatedUnion('type', [
     type: z.literal('gibberish').describe('Rare tokens that the policy itself finds unlikely.'),
     enforce: enforce(false),
     token_id_threshold: z.int().min(0).default(100_000).describe('Token ids above it count as rare.'),
-    logprob_offset: z.number().min(0).default(2).describe('Nats below that of a uniform choice at which a token counts as unlikely.'),
+    logprob_offset: z.number().default(2).describe('Nats below that of a uniform choice at which a token counts as unlikely.'),
   }),
   z.strictObject({
     type: z.literal('repetition').describe('Long runs of tokens that are all but certain.'),

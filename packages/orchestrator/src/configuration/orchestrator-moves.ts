@@ -3,7 +3,7 @@ import type { ConfigurationMove } from '@trilithon/core'
 const toTrain = (key: string): ConfigurationMove => ({
   from: key,
   to: `train.${key}`,
-  keep: 'from',
+  keep: 'to',
   notice: `orchestrator.${key} is now orchestrator.train.${key}.`,
 })
 const maxTokens = (table: string): ConfigurationMove => ({

@@ -91,13 +91,10 @@ export const OrchestratorSchema = z.strictObject({
     .describe('Batches that may be on their way before the weights of the first are back; 0 waits for every version.'),
   bench: z.boolean().default(false).describe('Measure: four steps, no evaluations.'),
   heartbeat: HeartbeatTable,
-  env_install_prerelease: z
-    .boolean()
-    .default(false)
-    .meta({
-      description: 'Allow prereleases when environments are installed.',
-      unavailable: 'Environments are not installed on demand yet.',
-    }),
+  env_install_prerelease: z.boolean().default(false).meta({
+    description: 'Allow prereleases when environments are installed.',
+    unavailable: 'Environments are not installed on demand yet.',
+  }),
   experimental: ExperimentalTable,
 })
 export type OrchestratorConfiguration = z.output<typeof OrchestratorSchema>

@@ -91,7 +91,7 @@ interface NamedEnvironment {
 
 /** Name of an environment in metrics and logs. */
 export function environmentName({ id, name }: Pick<NamedEnvironment, 'id' | 'name'>): string {
-  return name ?? id.replace(/@[^@/]*$/, '')
+  return name ?? id.split('@')[0] ?? id
 }
 
 function* environmentRules(path: string, environments: readonly NamedEnvironment[]): Iterable<CheckProblem> {

@@ -13,7 +13,13 @@ const KnownPlugin = z.strictObject({
     z.strictObject({
       at: z.string(),
       type: z.string().optional(),
-      keys: z.record(z.string(), z.strictObject({ schema: z.record(z.string(), z.json()), inactive: z.json(), description: z.string() })),
+      /** The claim's table is there and not used where this value stands in the resolved configuration. */
+      inactive_when: z.strictObject({ at: z.string(), is: z.string() }).optional(),
+      /** A key without `inactive` has no default and must be written. */
+      keys: z.record(
+        z.string(),
+        z.strictObject({ schema: z.record(z.string(), z.json()), inactive: z.json().optional(), description: z.string() }),
+      ),
     }),
   ),
 })
@@ -32,10 +38,8 @@ export function knownPlugins(): readonly KnownPlugin[] {
 export function schemaOfKnownClaim(claim: KnownClaim): z.ZodObject {
   const shape: Record<string, z.ZodType> = {}
   for (const [key, { schema, inactive, description }] of Object.entries(claim.keys)) {
-    shape[key] = z
-      .fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0])
-      .default(inactive)
-      .describe(description)
+    const value = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0])
+    shape[key] = (inactive === undefined ? value : value.default(inactive)).describe(description)
   }
   return z.strictObject(shape)
 }

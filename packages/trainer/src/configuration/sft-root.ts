@@ -6,7 +6,7 @@ import { OptimTable, SchedulerTable } from './optim-table.ts'
 import { TrainerLogTable, trainerRunKeys } from './run-keys.ts'
 import { SftDataTable, SftTextTable } from './sft-data-table.ts'
 import { deriveSft, sftRules } from './sft-rules.ts'
-import { modelRules } from './trainer-rules.ts'
+import { modelNotices, modelRules } from './trainer-rules.ts'
 
 export const SftSchema = z.strictObject({
   plugins: PluginPaths,
@@ -55,8 +55,9 @@ export const sftRoot = defineConfigurationRoot({
   schema: SftSchema,
   slots: [{ at: 'deployment', defaultType: 'single_node', description: 'Where the ranks run.' }],
   derive: deriveSft,
-  *rules(config, isGiven) {
-    yield* modelRules(config, isGiven)
+  *rules(config) {
+    yield* modelRules(config)
     yield* sftRules(config)
   },
+  notices: modelNotices,
 })

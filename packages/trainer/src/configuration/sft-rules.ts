@@ -1,7 +1,7 @@
 import type { CheckProblem } from '@trilithon/core'
 import { modelPluginKeys } from './plugin-keys.ts'
 import type { SftConfiguration } from './sft-root.ts'
-import { deriveModel } from './trainer-rules.ts'
+import { deriveModel, deriveTokenizer } from './trainer-rules.ts'
 
 /** Keys of the multi-node deployment, which the launcher's plugin owns. */
 interface MultiNodeDeployment {
@@ -25,6 +25,7 @@ export function deriveSft(config: SftConfiguration): SftConfiguration {
     ...config,
     model: { ...model, fused_lm_head_token_chunk_size: head, ...(replicas === undefined ? {} : { dp_replicate: replicas }) },
     optim,
+    tokenizer: deriveTokenizer(config.tokenizer, model),
     ...(config.bench === null
       ? {}
       : {

@@ -5,7 +5,7 @@ import { LossTable } from './loss-table.ts'
 import { TrainerModelTable } from './model-table.ts'
 import { OptimTable, SchedulerTable } from './optim-table.ts'
 import { TrainerLogTable, trainerRunKeys } from './run-keys.ts'
-import { deriveModel, modelRules, trainerRules } from './trainer-rules.ts'
+import { deriveModel, deriveTokenizer, modelNotices, modelRules, trainerRules } from './trainer-rules.ts'
 
 export const TrainerSchema = z.strictObject({
   plugins: PluginPaths,
@@ -70,11 +70,13 @@ export const trainerRoot = defineConfigurationRoot({
       ...config,
       model,
       optim,
+      tokenizer: deriveTokenizer(config.tokenizer, model),
       ...(benching ? { max_steps: 4, ckpt: null, data: { fake: config.data.fake ?? { batch_size: 2, generate_samples: false } } } : {}),
     }
   },
-  *rules(config, isGiven) {
-    yield* modelRules(config, isGiven)
+  *rules(config) {
+    yield* modelRules(config)
     yield* trainerRules(config)
   },
+  notices: modelNotices,
 })

@@ -18,7 +18,6 @@ export interface ModelHolder {
 
 /** Values of `model` and `optim` that follow from others. */
 export function deriveModel(model: TrainerModel, optim: Optim): { model: TrainerModel; optim: Optim } {
-  const { ep, ep_comm_backend } = modelPluginKeys(model)
   return {
     model: {
       ...model,
@@ -26,13 +25,24 @@ export function deriveModel(model: TrainerModel, optim: Optim): { model: Trainer
       ac: model.ac ?? (model.ac_offloading === null ? null : { mode: 'full', freq: 1, targets: ['norm'] }),
       fused_lm_head_token_chunk_size: model.fused_lm_head_token_chunk_size === 'auto' ? 8192 : model.fused_lm_head_token_chunk_size,
     },
-    // DeepEP leaves gradients where their norm cannot be summed in time, so nothing is clipped.
-    optim: ep > 1 && ep_comm_backend === 'deepep' ? { ...optim, max_norm: null } : optim,
+    optim: modelPluginKeys(model).ep_comm_backend === 'deepep' ? { ...optim, max_norm: null } : optim,
+  }
+}
+
+/** What is said of a tokeniser by its model where nothing else is. */
+export function deriveTokenizer<Tokenizer extends { name: string | null; trust_remote_code: boolean | null }>(
+  tokenizer: Tokenizer,
+  model: TrainerModel,
+): Tokenizer {
+  return {
+    ...tokenizer,
+    name: tokenizer.name ?? model.name,
+    trust_remote_code: tokenizer.trust_remote_code ?? model.trust_remote_code,
   }
 }
 
 /** Rules of the model and its optimiser. */
-export function* modelRules(config: ModelHolder, isGiven: IsGiven): Iterable<CheckProblem> {
+export function* modelRules(config: ModelHolder): Iterable<CheckProblem> {
   const { model, optim } = config
   const keys = modelPluginKeys(model)
   const customOnly = (path: string, what: string) => ({
@@ -67,6 +77,12 @@ export function* modelRules(config: ModelHolder, isGiven: IsGiven): Iterable<Che
         hint: 'Set model.impl = "custom".',
       }
   }
+  if (model.ac?.mode === 'selective' && model.ac.targets.length === 0)
+    yield {
+      message: 'Selective recomputation names no part of the layers',
+      path: 'model.ac.targets',
+      hint: 'Add a target, or set mode = "full".',
+    }
   if (model.impl === 'hf') {
     if (model.ac?.mode === 'selective') yield customOnly('model.ac.mode', 'Selective recomputation')
     if (keys.fp8) yield customOnly('model.fp8', 'fp8')
@@ -78,16 +94,8 @@ export function* modelRules(config: ModelHolder, isGiven: IsGiven): Iterable<Che
       path: 'model.optim_cpu_offload',
       hint: 'Keep one of them: fsdp_cpu_offload already moves the optimiser.',
     }
-  if (keys.ep_comm_backend === 'deepep') {
-    if (keys.ep <= 1)
-      yield { message: `ep_comm_backend "deepep" needs ep > 1, and it is ${keys.ep}`, path: 'model.ep_comm_backend', hint: 'Set model.ep.' }
-    else if (isGiven('optim.max_norm') && optim.max_norm !== null)
-      yield {
-        message: 'With ep_comm_backend "deepep" gradients are not clipped, and optim.max_norm asks for it',
-        path: 'optim.max_norm',
-        hint: 'Set optim.max_norm = "None", or ep_comm_backend = "torch".',
-      }
-  }
+  if (keys.ep_comm_backend === 'deepep' && keys.ep <= 1)
+    yield { message: `ep_comm_backend "deepep" needs ep > 1, and it is ${keys.ep}`, path: 'model.ep_comm_backend', hint: 'Set model.ep.' }
   if (keys.vlm !== null) {
     if (model.optimization_dtype !== 'bfloat16' || model.reduce_dtype !== 'bfloat16')
       yield {
@@ -121,6 +129,12 @@ export function* modelRules(config: ModelHolder, isGiven: IsGiven): Iterable<Che
       path: 'trace_path',
       hint: 'Set max_steps to at most 9: traces grow fast.',
     }
+}
+
+/** Values of the model and its optimiser that were written and are overruled. */
+export function* modelNotices(config: ModelHolder, isGiven: IsGiven): Iterable<string> {
+  if (modelPluginKeys(config.model).ep_comm_backend === 'deepep' && isGiven('optim.max_norm'))
+    yield 'optim.max_norm is not used: gradients are not clipped with ep_comm_backend "deepep".'
 }
 
 /** Rules of the RL trainer alone. */

@@ -1,0 +1,139 @@
+import type { IsGiven } from '@trilithon/core'
+import { inferencePluginKeys, loraRankOf } from '@trilithon/inference'
+import { modelPluginKeys } from '@trilithon/trainer'
+import { type BroadcastKeys, type MultiNodeKeys, multiNode, type RlConfiguration, rlPluginKeys } from './rl-configuration.ts'
+import { spansNodes } from './world-sizes.ts'
+
+/** Values of the roles that follow from each other and from the deployment, in prime-rl's order. */
+export function deriveRl(config: RlConfiguration, isGiven: IsGiven): RlConfiguration {
+  const steps = [deriveBench, deriveLora, deriveReplay, deriveRanks, deriveBroadcast, deriveClient]
+  return steps.reduce((current, step) => step(current, isGiven), config)
+}
+
+/** A measurement trains on as many made-up sequences as a batch would have. */
+function deriveBench(config: RlConfiguration, isGiven: IsGiven): RlConfiguration {
+  if (!config.bench || isGiven('trainer.data.fake.batch_size')) return config
+  const batch_size = config.orchestrator.batch_size ?? 32
+  const fake = { generate_samples: false, ...config.trainer.data.fake, batch_size }
+  return { ...config, trainer: { ...config.trainer, data: { ...config.trainer.data, fake } } }
+}
+
+/** The policy's adapter follows that of the trainer, and inference serves it. */
+function deriveLora(config: RlConfiguration): RlConfiguration {
+  const { trainerLora, policyLora } = rlPluginKeys(config)
+  if (trainerLora === null) return config
+  const rank = policyLora?.rank ?? trainerLora.rank
+  const alpha = policyLora?.alpha ?? trainerLora.alpha
+  const lora = { name: policyLora?.name ?? `r${rank}-a${alpha}`, rank, alpha }
+  const { orchestrator, inference } = config
+  const student = { ...orchestrator.student, model: { ...orchestrator.student.model, lora } }
+  const served = { enable_lora: true, max_lora_rank: loraRankOf(trainerLora.rank), api_server_count: 1 }
+  return {
+    ...config,
+    orchestrator: { ...orchestrator, student },
+    inference: inference && { ...inference, ...served },
+  }
+}
+
+/** Replay needs the engine to answer with its experts. */
+function deriveReplay(config: RlConfiguration): RlConfiguration {
+  if (!rlPluginKeys(config).routerReplay || config.inference === null) return config
+  return { ...config, inference: { ...config.inference, enable_return_routed_experts: true } }
+}
+
+function deriveRanks(config: RlConfiguration, isGiven: IsGiven): RlConfiguration {
+  const nodes = multiNode(config)
+  return nodes === undefined ? deriveOneNode(config, isGiven) : deriveNodes(config, nodes, isGiven)
+}
+
+function deriveOneNode(config: RlConfiguration, isGiven: IsGiven): RlConfiguration {
+  const { trainer, orchestrator, inference } = config
+  const { num_train_gpus, num_infer_gpus } = config.deployment
+  const workers = Math.max(1, Math.trunc(num_train_gpus / modelPluginKeys(trainer.model).cp))
+  const next = {
+    ...config,
+    orchestrator:
+      num_train_gpus > 1 && !isGiven('orchestrator.num_train_workers') ? { ...orchestrator, num_train_workers: workers } : orchestrator,
+  }
+  if (inference === null) return next
+  const { tp } = inference.parallel
+  const fits = num_infer_gpus >= tp && num_infer_gpus % tp === 0
+  const dp = isGiven('inference.parallel.dp') || !fits ? inference.parallel.dp : num_infer_gpus / tp
+  const servers = inference.api_server_count
+  const tooFew = servers !== 0 && servers < dp && !inferencePluginKeys(inference).enable_lora
+  return { ...next, inference: { ...inference, parallel: { tp, dp }, api_server_count: tooFew ? dp : servers } }
+}
+
+function deriveNodes(config: RlConfiguration, nodes: MultiNodeKeys, isGiven: IsGiven): RlConfiguration {
+  const { trainer, orchestrator, inference } = config
+  const group = nodes.nodes_per_fsdp_group
+  const replicas = group === null ? {} : { dp_replicate: Math.trunc(nodes.num_train_nodes / group) }
+  const workers = isGiven('orchestrator.num_train_workers') ? orchestrator.num_train_workers : nodes.num_train_nodes * nodes.gpus_per_node
+  const next = {
+    ...config,
+    trainer: { ...trainer, model: { ...trainer.model, ...replicas } },
+    orchestrator: { ...orchestrator, num_train_workers: workers },
+  }
+  if (inference === null) return next
+  const ranks = Math.max(1, Math.trunc(nodes.gpus_per_node / inference.parallel.tp))
+  const deployment = inferencePluginKeys(inference).deployment
+  if (deployment.type === 'disaggregated') {
+    const rolesOf = (role: 'prefill' | 'decode', count: number) => Array.from({ length: count * ranks }, () => role)
+    const order = [...rolesOf('prefill', deployment.num_prefill_nodes ?? 1), ...rolesOf('decode', deployment.num_decode_nodes ?? 1)]
+    const roles = Array.from({ length: nodes.num_infer_replicas }, () => order).flat()
+    if (isGiven('orchestrator.inference_metrics_roles')) return next
+    return { ...next, orchestrator: { ...next.orchestrator, inference_metrics_roles: roles } }
+  }
+  if (spansNodes(inference)) {
+    const servers = inferencePluginKeys(inference).enable_lora ? 1 : inference.api_server_count
+    return {
+      ...next,
+      inference: {
+        ...inference,
+        data_parallel_size_local: inference.data_parallel_size_local ?? ranks,
+        api_server_count: servers === inference.parallel.dp ? ranks : servers,
+      },
+    }
+  }
+  if (ranks === 1) return next
+  return {
+    ...next,
+    inference: {
+      ...inference,
+      parallel: { ...inference.parallel, dp: inference.parallel.dp === 1 ? ranks : inference.parallel.dp },
+      data_parallel_size_local: inference.data_parallel_size_local ?? ranks,
+      api_server_count: inference.api_server_count === 1 ? ranks : inference.api_server_count,
+    },
+  }
+}
+
+/** The ranks of nccl: every GPU of inference; on several nodes the trainer listens on all addresses. */
+function deriveBroadcast(config: RlConfiguration): RlConfiguration {
+  const { trainer, orchestrator, inference } = config
+  if ((trainer.weight_broadcast as BroadcastKeys).type !== 'nccl') return config
+  const nodes = multiNode(config)
+  const oneNode = inference === null ? 1 : inference.parallel.dp * inference.parallel.tp
+  const size = nodes === undefined ? oneNode : nodes.num_infer_nodes * nodes.num_infer_replicas * nodes.gpus_per_node
+  const inference_world_size = Math.max(1, size)
+  const host = nodes === undefined ? {} : { host: '0.0.0.0' }
+  return {
+    ...config,
+    trainer: { ...trainer, weight_broadcast: { ...trainer.weight_broadcast, ...host, ...{ inference_world_size } } },
+    orchestrator: { ...orchestrator, weight_broadcast: { ...orchestrator.weight_broadcast, ...{ inference_world_size } } },
+  }
+}
+
+/** Where the orchestrator finds the engines that this run starts. */
+function deriveClient(config: RlConfiguration, isGiven: IsGiven): RlConfiguration {
+  const { orchestrator, inference } = config
+  if (inference === null) return config
+  const { client } = orchestrator.student
+  const engines = multiNode(config) === undefined ? (inference.data_parallel_size_local ?? inference.parallel.dp) : 1
+  const url = `http://${inference.server.host ?? 'localhost'}:${inference.server.port}/v1`
+  const next = {
+    ...client,
+    dp_rank_count: isGiven('orchestrator.student.client.dp_rank_count') ? client.dp_rank_count : engines,
+    base_url: isGiven('orchestrator.student.client.base_url') ? client.base_url : [url],
+  }
+  return { ...config, orchestrator: { ...orchestrator, student: { ...orchestrator.student, client: next } } }
+}
