@@ -111,8 +111,11 @@ export class TrilithonError extends Error {
     return typeof error === 'object' && error !== null && brand in error && (code === undefined || (error as TrilithonError).code === code)
   }
 
-  /** Exit status of a process that ends by this error. */
+  /** Exit status of a process that ends by this error: that of its problems where they agree. */
   get exitStatus(): ExitStatus {
+    const [first, ...others] = this.problems
+    if (first !== undefined && others.every((problem) => problem.exitStatus === first.exitStatus)) return first.exitStatus
+    // A code of a newer core that this copy does not know.
     return errorCodes[this.code] ?? 1
   }
 

@@ -71,6 +71,8 @@ async function disposeNewestFirst(created: readonly { readonly plugin: string; r
   }
   const [first] = failures
   if (first !== undefined) {
-    throw failures.length === 1 ? first : new TrilithonError('PLUGIN_FAILED', `${failures.length} plugins failed while they were disposed of`, { problems: failures })
+    throw failures.length === 1
+      ? first
+      : new TrilithonError('PLUGIN_FAILED', `${failures.length} plugins failed while they were disposed of`, { problems: failures })
   }
 }

@@ -24,7 +24,7 @@ export async function createPlugins(plugins: readonly ComposedPlugin[], options:
       }
       options.signal.throwIfAborted()
       const log = options.log.child({ plugin: definition.name })
-      const filling = await definition.create({ config, run: options.run, needs, log, signal: options.signal })
+      const filling = await definition.create({ config, run: options.run, needs: needs as never, log, signal: options.signal })
       if (typeof filling?.dispose !== 'function') {
         throw new TrilithonError('PLUGIN_INVALID', `${definition.name} created nothing that can be disposed of`, {
           path: definition.name,

@@ -28,6 +28,8 @@ export interface ClaimUse {
   readonly path: ConfigPath
   /** The claimed keys that were written; without `type`. */
   readonly node: TableNode
+  /** The `type` as it was written: the claimed word or a package's name. */
+  readonly type?: string
 }
 
 export interface Chosen {
@@ -165,7 +167,7 @@ function fillSlot(
   )
   if (candidate !== undefined && claim !== undefined) {
     if (!candidates.includes(candidate)) candidates.push(candidate)
-    addUse(state, candidate, { claim, path, node })
+    addUse(state, candidate, { claim, path, node, type })
     return
   }
   const absent = known.flatMap((plugin) =>

@@ -21,7 +21,7 @@ export interface UnavailableKey {
   /** One sentence why. */
   readonly reason: string
   readonly hint: string
-  readonly code: 'PLUGIN_NOT_FOUND' | 'FEATURE_UNAVAILABLE'
+  readonly code: 'PLUGIN_NOT_FOUND' | 'FEATURE_UNAVAILABLE' | 'MODEL_NOT_FOUND'
 }
 
 /** A key that the embedded backends do not read. */
@@ -50,4 +50,3 @@ export interface Composition {
   readonly files: readonly string[]
   readonly run: RunFacts
 }
-

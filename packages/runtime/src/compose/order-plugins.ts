@@ -12,7 +12,9 @@ export function needsOf(plugin: AnyPlugin): { readonly name: string; readonly se
  *
  * Problems are `SEAM_UNFILLED` (a required seam that nothing fills) and `PLUGIN_ORDER_CYCLE`.
  */
-export function orderPlugins<P extends { readonly definition: AnyPlugin }>(plugins: readonly P[]): { ordered: P[]; problems: TrilithonError[] } {
+export function orderPlugins<P extends { readonly definition: AnyPlugin }>(
+  plugins: readonly P[],
+): { ordered: P[]; problems: TrilithonError[] } {
   const ordered: P[] = []
   const problems: TrilithonError[] = []
   const state = new Map<P, 'visiting' | 'done'>()

@@ -100,7 +100,9 @@ export function childSchemas(schema: z.core.$ZodType, key: string): readonly z.c
   if (element !== undefined) return key === '*' || /^\d+$/.test(key) ? [element] : []
   const value = recordValueOf(core)
   if (value !== undefined) return [value]
-  const found = objectKeys(core)?.[key]
+  const keys = objectKeys(core)
+  // Own keys only: a file may name a key `__proto__` or `constructor`.
+  const found = keys !== undefined && Object.hasOwn(keys, key) ? keys[key] : undefined
   return found === undefined ? [] : [found]
 }
 

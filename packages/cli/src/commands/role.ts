@@ -1,0 +1,77 @@
+import { combineProblems, TrilithonError } from '@trilithon/core'
+import type { Composition, RootName, UnavailableKey } from '@trilithon/runtime'
+import { Command } from 'commander'
+import { type CommandLineHost, usesColors } from '../run-command-line.ts'
+
+/** Flags of the command line itself; every other flag is a key of the configuration. */
+const ownFlags = ['--dry-run', '--json', '--verbose', '--help', '-h'] as const
+type OwnFlag = (typeof ownFlags)[number]
+
+/** One command per root: composes, and with `--dry-run` stops there. */
+export function roleCommands(host: CommandLineHost, finish: (status: number) => void): Command[] {
+  const summaries: Readonly<Record<RootName, string>> = {
+    rl: 'reinforcement learning: inference, orchestrator and trainer as one run',
+    sft: 'supervised fine-tuning',
+    inference: 'the inference server alone',
+    trainer: 'the trainer alone',
+    orchestrator: 'the orchestrator alone',
+    'env-server': 'an environment server alone',
+  }
+  return (Object.keys(summaries) as RootName[]).map((root) =>
+    new Command(root)
+      .summary(summaries[root])
+      .description(summaries[root])
+      .usage('@ file.toml [@ more.toml] [--table.key value] [--dry-run]')
+      .helpOption(false)
+      .allowUnknownOption()
+      .allowExcessArguments()
+      .passThroughOptions()
+      .argument('[words...]')
+      .action(async (words: string[]) => finish(await runRole(root, words, host))),
+  )
+}
+
+async function runRole(root: RootName, words: readonly string[], host: CommandLineHost): Promise<number> {
+  const given = new Set(words.filter((word): word is OwnFlag => (ownFlags as readonly string[]).includes(word)))
+  const argv = words.filter((word) => !(ownFlags as readonly string[]).includes(word))
+  if (given.has('--help') || given.has('-h')) {
+    const { roleHelp } = await import('./role-help.ts')
+    host.stdout.write(roleHelp(root))
+    return 0
+  }
+  const { compose, missingModels, missingRolesSentence, renderReport, reportOf, writeResolved } = await import('@trilithon/runtime')
+  const composition = await compose({ root, argv, workingDirectory: host.workingDirectory, environment: host.environment })
+  const unavailable = [...composition.unavailable, ...missingModels(composition, host.environment)]
+
+  if (given.has('--dry-run') || composition.resolved[root]?.dry_run === true) {
+    const report = reportOf(composition, unavailable, writeResolved(composition))
+    if (given.has('--json')) host.stdout.write(`${JSON.stringify(report)}\n`)
+    else host.stdout.write(renderReport(report, { colors: usesColors(host.stdout, host.environment) }))
+    return 0
+  }
+  refuseStart(root, composition, unavailable, missingRolesSentence)
+  return 0
+}
+
+/** A real start needs everything that the configuration asks for; what is missing is said at once. */
+function refuseStart(
+  root: RootName,
+  composition: Composition,
+  unavailable: readonly UnavailableKey[],
+  missingRolesSentence: (root: string, roles: Composition['roles']) => string | undefined,
+): void {
+  const sentence = missingRolesSentence(root, composition.roles)
+  // Without the role there is nothing that a model or a feature could be missing for.
+  if (sentence !== undefined) {
+    throw new TrilithonError('FEATURE_UNAVAILABLE', sentence, {
+      hint: 'Add --dry-run to see the resolved configuration and what else it needs.',
+    })
+  }
+  if (unavailable.length === 0) return
+  throw combineProblems(
+    unavailable.map(
+      ({ code, path, value, source, reason, hint }) =>
+        new TrilithonError(code, `\`${path}\` = ${JSON.stringify(value)}: ${reason}`, { path, source, hint }),
+    ),
+  )
+}

@@ -1,0 +1,6 @@
+/**
+ * The `trilithon` command as a function, so that a test or another program can call it.
+ *
+ * @module
+ */
+export { type CommandLineHost, runCommandLine } from './run-command-line.ts'

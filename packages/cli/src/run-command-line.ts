@@ -1,0 +1,66 @@
+import { Command, CommanderError } from 'commander'
+import { doctorCommand } from './commands/doctor.ts'
+import { pluginsCommand } from './commands/plugins.ts'
+import { roleCommands } from './commands/role.ts'
+import { schemaCommand } from './commands/schema.ts'
+import { reportFailure } from './report-failure.ts'
+
+/** What the command line touches of its process. */
+export interface CommandLineHost {
+  readonly workingDirectory: string
+  readonly environment: NodeJS.ProcessEnv
+  readonly stdout: Output
+  readonly stderr: Output
+}
+
+export interface Output {
+  write(text: string): unknown
+  readonly isTTY?: boolean
+}
+
+/** Colours on a terminal only, and not where the user has said no. */
+export function usesColors(output: Output, environment: NodeJS.ProcessEnv): boolean {
+  return output.isTTY === true && (environment.NO_COLOR ?? '') === '' && environment.TERM !== 'dumb'
+}
+
+/**
+ * Runs one command and resolves to its exit status: 0 done, 1 run failed, 2 configuration or usage, 3 not available here, 130 interrupted.
+ * Nothing is thrown, and nothing but the given outputs is written to.
+ */
+export async function runCommandLine(argv: readonly string[], host: CommandLineHost): Promise<number> {
+  let status = 0
+  const finish = (code: number) => {
+    status = code
+  }
+  const program = new Command('trilithon')
+    .description('Asynchronous reinforcement learning for mixture-of-experts language models.')
+    .exitOverride()
+    .enablePositionalOptions()
+    .helpCommand(false)
+    .showHelpAfterError(false)
+    .showSuggestionAfterError(true)
+    .configureOutput({ writeOut: (text) => host.stdout.write(text), writeErr: (text) => host.stderr.write(text) })
+    .addHelpText('after', '\nExit status: 0 done, 1 run failed, 2 configuration or usage, 3 not available here, 130 interrupted.')
+  for (const command of [
+    ...roleCommands(host, finish),
+    pluginsCommand(host, finish),
+    doctorCommand(host, finish),
+    schemaCommand(host, finish),
+  ]) {
+    program.addCommand(
+      command.exitOverride().configureOutput({ writeOut: (text) => host.stdout.write(text), writeErr: (text) => host.stderr.write(text) }),
+    )
+  }
+  try {
+    if (argv.length === 0) {
+      program.outputHelp({ error: true })
+      return 2
+    }
+    await program.parseAsync([...argv], { from: 'user' })
+    return status
+  } catch (error) {
+    // commander has written its own sentence already; --help is not a failure.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+    return reportFailure(error, host, { json: argv.includes('--json'), verbose: argv.includes('--verbose') })
+  }
+}

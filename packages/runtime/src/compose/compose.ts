@@ -1,0 +1,169 @@
+import { combineProblems, type RunFacts, TrilithonError } from '@trilithon/core'
+import { gather } from '../config/gather.ts'
+import { joinPath, sourceAt, type TableNode } from '../config/tree.ts'
+import { builtInPlugins } from '../plugins/built-in.ts'
+import { seamsById } from '../plugins/discover.ts'
+import { knownPlugins } from '../plugins/known-plugins.ts'
+import { checkPlugins, type KernelReason } from './check-plugins.ts'
+import { type Chosen, choosePlugins } from './choose-plugins.ts'
+import type { ComposedPlugin, Composition } from './composition.ts'
+import { defaultPlugins } from './default-plugins.ts'
+import { findByName, gatherCandidates } from './gather-candidates.ts'
+import { lookupSchemas } from './lookup-schemas.ts'
+import type { Mount } from './mount.ts'
+import { orderPlugins } from './order-plugins.ts'
+import { type ClaimedValue, parseAbsent, parsePluginConfig } from './plugin-config.ts'
+import { prepareTree } from './prepare-tree.ts'
+import { resolveRoots } from './resolve-roots.ts'
+import { findRoot, guessRoot, type RootName } from './root-definitions.ts'
+
+export interface ComposeRequest {
+  readonly root: RootName
+  /** What follows the role on the command line: `@ a.toml --max-steps 5`. */
+  readonly argv: readonly string[]
+  readonly workingDirectory: string
+  readonly environment: NodeJS.ProcessEnv
+  /** Why a native kernel cannot run here; without it every kernel counts as available. */
+  readonly kernelReason?: KernelReason
+}
+
+/**
+ * From a command line to a checked configuration: gather, choose plugins, parse strictly, order, check. Reads files and starts nothing.
+ *
+ * Throws one TrilithonError with all problems that can be known together.
+ */
+export async function compose(request: ComposeRequest): Promise<Composition> {
+  const { root, workingDirectory } = request
+  const definition = findRoot(root)
+  const known = knownPlugins()
+  const gathered = gather(request.argv, workingDirectory, lookupSchemas(definition.mounts, builtInPlugins, known))
+  // Without all files every later problem could be a consequence of a missing one.
+  if (gathered.problems.length > 0) throw combineProblems(gathered.problems)
+  const wrong = guessRoot(definition, gathered.tree)
+  if (wrong !== undefined) throw wrong
+
+  const prepared = prepareTree(gathered.tree, definition, request.environment)
+  const mounts = definition.mounts.filter((mount) => mount.presence !== 'written' || isTable(prepared.tree, mount))
+  const candidates = await gatherCandidates(prepared.tree, workingDirectory)
+  const choice = choosePlugins(prepared.tree, mounts, candidates.all, known, (type) => findByName(type, workingDirectory))
+  const problems = [...prepared.problems, ...candidates.problems, ...choice.problems]
+
+  const roles = [...new Set(mounts.flatMap((mount) => mount.role ?? []))]
+  const chosen = defaultPlugins(choice.chosen, candidates.all, candidates.listed, roles)
+  problems.push(...seamConflicts(chosen, prepared.tree))
+  const claimed: ClaimedValue[] = []
+  const plugins: ComposedPlugin[] = []
+  for (const one of chosen) {
+    const loaded = await loadPlugin(one, mounts)
+    problems.push(...loaded.problems)
+    claimed.push(...loaded.values)
+    const inRun = one.candidate.manifest.runs_in.filter((role) => roles.includes(role))
+    if (loaded.plugin !== undefined && inRun.length > 0) plugins.push({ ...loaded.plugin, roles: inRun })
+  }
+  const absent = choice.absent.map(parseAbsent)
+  problems.push(...absent.flatMap((one) => one.problems))
+  claimed.push(...absent.flatMap((one) => one.value ?? []))
+
+  const resolution = resolveRoots(choice.tree, prepared.tree, mounts, claimed, ownerHint)
+  problems.push(...resolution.problems)
+  const { ordered, problems: disorder } = orderPlugins(plugins)
+  problems.push(...disorder)
+  const run = runFacts(roles, workingDirectory, resolution.resolved, mounts)
+  // A check sees a parsed configuration, so it can only be asked when there is one.
+  if (problems.length === 0) problems.push(...checkPlugins(ordered, run, mounts, prepared.tree, request.kernelReason ?? (() => undefined)))
+  if (problems.length > 0) throw combineProblems(problems)
+
+  const unused = [...candidates.listed].filter((candidate) => !chosen.some((one) => one.candidate === candidate))
+  return {
+    root,
+    mounts,
+    roles,
+    tree: prepared.tree,
+    resolved: resolution.resolved,
+    plugins: ordered,
+    unavailable: [...absent.flatMap((one) => one.unavailable), ...resolution.unavailable],
+    ignored: resolution.ignored,
+    notices: [...prepared.notices, ...unused.map(({ name }) => `The plugin ${name} is listed, and no key chooses it.`)],
+    files: gathered.files,
+    run,
+  }
+}
+
+function isTable(tree: TableNode, mount: Mount): boolean {
+  let node: TableNode | undefined = tree
+  for (const key of mount.at) {
+    const child: unknown = node?.entries.get(key)
+    node = (child as TableNode | undefined)?.kind === 'table' ? (child as TableNode) : undefined
+  }
+  return node !== undefined
+}
+
+/** Known keys of packages that are not here were cut out before; what is left unknown may still be known elsewhere. */
+function ownerHint(path: string): string | undefined {
+  const key = path.split('.').at(-1)
+  for (const plugin of knownPlugins()) {
+    const claim = plugin.claims.find((one) => key !== undefined && key in one.keys)
+    if (claim !== undefined) return `\`${key}\` is a key of \`${claim.at}\` (${plugin.package}).`
+  }
+  return undefined
+}
+
+function seamConflicts(chosen: readonly Chosen[], tree: TableNode): TrilithonError[] {
+  const problems: TrilithonError[] = []
+  for (const seam of seamsById.values()) {
+    const fillers = chosen.filter((one) => one.candidate.manifest.seam === seam.id)
+    if (seam.cardinality === 'many' || fillers.length < 2) continue
+    const place = fillers.flatMap((one) => one.uses[0]?.path ?? []).slice(0, 8)
+    problems.push(
+      new TrilithonError(
+        'SEAM_CONFLICT',
+        `${fillers.map(({ candidate }) => candidate.name).join(' and ')} both fill ${seam.id}, which takes one plugin`,
+        {
+          path: joinPath(fillers[1]?.uses[0]?.path ?? ['plugins']),
+          source: sourceAt(tree, fillers[1]?.uses[0]?.path ?? place),
+          hint: 'Keep one of the two.',
+        },
+      ),
+    )
+  }
+  return problems
+}
+
+interface LoadedPlugin {
+  readonly plugin: Omit<ComposedPlugin, 'roles'> | undefined
+  readonly values: readonly ClaimedValue[]
+  readonly problems: readonly TrilithonError[]
+}
+
+async function loadPlugin(chosen: Chosen, mounts: readonly Mount[]): Promise<LoadedPlugin> {
+  const { candidate } = chosen
+  try {
+    const definition = await candidate.load()
+    if (definition.fills.key !== seamsById.get(candidate.manifest.seam)?.key) {
+      throw new TrilithonError(
+        'PLUGIN_INVALID',
+        `${candidate.name} fills version ${definition.fills.version} of ${candidate.manifest.seam}, this runtime has version ${seamsById.get(candidate.manifest.seam)?.version}`,
+        {
+          path: candidate.name,
+          hint: 'Install versions of plugin and runtime that belong together.',
+        },
+      )
+    }
+    const { config, uses, values, problems } = parsePluginConfig(chosen, definition, mounts)
+    return { plugin: { definition, candidate, config, uses }, values, problems }
+  } catch (error) {
+    if (!TrilithonError.is(error)) throw error
+    return { plugin: undefined, values: [], problems: [error] }
+  }
+}
+
+function runFacts(
+  roles: RunFacts['roles'],
+  workingDirectory: string,
+  resolved: Composition['resolved'],
+  mounts: readonly Mount[],
+): RunFacts {
+  const byRole = Object.fromEntries(mounts.flatMap((mount) => (mount.role === undefined ? [] : [[mount.role, resolved[mount.root.name]]])))
+  const profile = mounts.map((mount) => resolved[mount.root.name]?.numerics_profile).find((value) => typeof value === 'string')
+  return { roles, workingDirectory, numericsProfile: (profile as string | undefined) ?? 'fp32', resolved: byRole }
+}

@@ -1,0 +1,159 @@
+import { type CheckProblem, type KeyMeta, TrilithonError } from '@trilithon/core'
+import type { z } from 'zod'
+import { conform } from '../config/conform.ts'
+import { elementOf, objectKeys, recordValueOf, shapeOf, unionOptions, variantOf } from '../config/shape.ts'
+import { type ConfigPath, emptyTable, joinPath, nodeAt, sourceAt, splitPath, type TableNode, withNode } from '../config/tree.ts'
+import { type OwnerHint, validate } from '../config/validate.ts'
+import type { IgnoredKey, UnavailableKey } from './composition.ts'
+import type { Mount } from './mount.ts'
+import type { ClaimedValue } from './plugin-config.ts'
+
+export type Resolved = Record<string, Record<string, unknown>>
+
+export interface ResolvedRoots {
+  readonly resolved: Resolved
+  readonly unavailable: readonly UnavailableKey[]
+  readonly ignored: readonly IgnoredKey[]
+  readonly problems: readonly TrilithonError[]
+}
+
+/**
+ * Parses what the plugins left of the tree with the schemas of the roots, puts the plugins' values back at their places, derives, and applies
+ * the rules: first the roots below, then the root that holds them.
+ *
+ * `written` is the whole tree with all claimed keys: it answers which keys the user gave, and where.
+ */
+export function resolveRoots(
+  tree: TableNode,
+  written: TableNode,
+  mounts: readonly Mount[],
+  claimed: readonly ClaimedValue[],
+  ownerHint: OwnerHint,
+): ResolvedRoots {
+  const resolved: Resolved = {}
+  const problems: TrilithonError[] = []
+  const unavailable: UnavailableKey[] = []
+  const ignored: IgnoredKey[] = []
+  const innermostFirst = [...mounts].sort((a, b) => b.at.length - a.at.length)
+
+  for (const mount of innermostFirst) {
+    const own = ownTable(tree, mount, mounts)
+    const flagFaults: TrilithonError[] = []
+    const conformed = conform(own, mount.root.schema, mount.at, flagFaults)
+    const reported = new Set(flagFaults.flatMap((problem) => problem.path ?? []))
+    const { value, problems: faults } = validate(conformed, mount.root.schema, mount.at, reported, ownerHint)
+    problems.push(...flagFaults, ...faults)
+    if (value === undefined) continue
+
+    listMeta(value, mount, written, unavailable, ignored)
+    let config = value as Record<string, unknown>
+    for (const { path, value: part } of claimed) {
+      if (mountOf(path, innermostFirst) === mount) config = mergedAt(config, path.slice(mount.at.length), part)
+    }
+    for (const below of innermostFirst) {
+      if (mount.at.length === 0 && below !== mount) config = { ...config, [below.at.join('.')]: resolved[below.root.name] ?? null }
+    }
+    const isGiven = (path: string) => nodeAt(written, [...mount.at, ...splitPath(path)]) !== undefined
+    const incomplete = mount.at.length === 0 && innermostFirst.some((below) => below !== mount && resolved[below.root.name] === undefined)
+    if (!incomplete) {
+      config = (mount.root.derive?.(config as never, isGiven) as Record<string, unknown> | undefined) ?? config
+      for (const problem of mount.root.rules?.(config as never, isGiven) ?? []) problems.push(ruleProblem(problem, mount, written))
+    }
+    resolved[mount.root.name] = config
+    // What the outer root derived for the roots below is theirs.
+    for (const below of innermostFirst) {
+      if (below !== mount && mount.at.length === 0 && !incomplete)
+        resolved[below.root.name] = config[below.at.join('.')] as Record<string, unknown>
+    }
+  }
+  return { resolved, unavailable, ignored, problems }
+}
+
+/** The part of the tree that a root's own schema judges: without the roots that lie in it. */
+function ownTable(tree: TableNode, mount: Mount, mounts: readonly Mount[]): TableNode {
+  const node = nodeAt(tree, mount.at)
+  let table = node === undefined ? emptyTable(tree.source) : (node as TableNode)
+  if (table.kind !== 'table') return table
+  for (const other of mounts) {
+    if (other !== mount && other.at.length > mount.at.length) table = withNode(table, other.at.slice(mount.at.length), undefined)
+  }
+  return table
+}
+
+function mountOf(path: ConfigPath, innermostFirst: readonly Mount[]): Mount | undefined {
+  return innermostFirst.find((mount) => mount.at.every((key, index) => path[index] === key))
+}
+
+/** Puts a plugin's values into a resolved table; a place that is null stays null, unless the value is a whole slot. */
+function mergedAt(config: Record<string, unknown>, path: ConfigPath, part: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const [key, ...rest] = path
+  if (key === undefined) return { ...config, ...part }
+  const child = config[key]
+  if (Array.isArray(child)) {
+    const [index, ...below] = rest
+    return {
+      ...config,
+      [key]: child.map((item, at) => (String(at) === index ? mergedAt(item as Record<string, unknown>, below, part) : item)),
+    }
+  }
+  if (rest.length === 0 && 'type' in part) return { ...config, [key]: part }
+  if (typeof child !== 'object' || child === null) return config
+  return { ...config, [key]: mergedAt(child as Record<string, unknown>, rest, part) }
+}
+
+function ruleProblem(problem: CheckProblem, mount: Mount, written: TableNode): TrilithonError {
+  const { message, path = '', hint } = typeof problem === 'string' ? { message: problem } : problem
+  const place = [...mount.at, ...splitPath(path)]
+  return new TrilithonError('CONFIG_VALUE_CONFLICT', message, {
+    path: joinPath(place),
+    source: sourceAt(written, place),
+    hint: hint ?? 'Change one of the values.',
+  })
+}
+
+/** Walks values and schema together for keys whose metadata says that nobody here reads them. */
+function listMeta(config: unknown, mount: Mount, written: TableNode, unavailable: UnavailableKey[], ignored: IgnoredKey[]): void {
+  const visit = (value: unknown, schema: z.core.$ZodType, path: ConfigPath): void => {
+    const { core, meta, defaultValue } = shapeOf(schema)
+    const { unavailable: reason, externalOnly } = meta as KeyMeta
+    const place = joinPath(mount.at, path)
+    const active = !sameAsDefault(value, defaultValue, schema)
+    const source = sourceAt(written, [...mount.at, ...path])
+    if (reason !== undefined && active) {
+      unavailable.push({
+        path: place,
+        value,
+        source,
+        reason,
+        hint: 'Remove the key, or wait for a release that has it.',
+        code: 'FEATURE_UNAVAILABLE',
+      })
+    }
+    if (externalOnly !== undefined && active) ignored.push({ path: place, value, source, reason: externalOnly })
+    if (Array.isArray(value)) {
+      const element = elementOf(core)
+      if (element !== undefined) for (const [index, item] of value.entries()) visit(item, element, [...path, String(index)])
+      return
+    }
+    if (typeof value !== 'object' || value === null) return
+    const record = recordValueOf(core)
+    const variant = unionOptions(core) === undefined ? core : tableVariant(core, value as Record<string, unknown>)
+    const keys = variant === undefined ? undefined : objectKeys(shapeOf(variant).core)
+    for (const [key, item] of Object.entries(value)) {
+      const below = keys?.[key] ?? record
+      if (below !== undefined) visit(item, below, [...path, key])
+    }
+  }
+  visit(config, mount.root.schema, [])
+}
+
+function tableVariant(core: z.core.$ZodType, value: Record<string, unknown>): z.core.$ZodType | undefined {
+  return variantOf(core, value.type ?? value.name) ?? unionOptions(core)?.find((option) => objectKeys(shapeOf(option).core) !== undefined)
+}
+
+/** A default that is written out is as good as none: it asks for nothing. */
+function sameAsDefault(value: unknown, defaultValue: unknown, schema: z.core.$ZodType): boolean {
+  const filled = schema._zod.run({ value: undefined, issues: [] }, { async: false })
+  const complete = filled instanceof Promise ? defaultValue : filled.issues.length === 0 ? filled.value : defaultValue
+  return JSON.stringify(value) === JSON.stringify(complete)
+}

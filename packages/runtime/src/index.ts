@@ -1,0 +1,28 @@
+/**
+ * From files and flags to a run: composition, choice of plugins, container, lifecycle.
+ *
+ * @module
+ */
+export { type ComposeRequest, compose } from './compose/compose.ts'
+export type { ComposedPlugin, Composition, IgnoredKey, UnavailableKey } from './compose/composition.ts'
+export { findRoot, type RootDefinition, type RootName, rootNames } from './compose/root-definitions.ts'
+export { createRunContainer, type RunContainer } from './container.ts'
+export { type CreatePluginsOptions, createPlugins } from './create-plugins.ts'
+export { builtInCandidates } from './plugins/built-in.ts'
+export type { PluginCandidate } from './plugins/candidate.ts'
+export { discoverInstalled } from './plugins/discover.ts'
+export { type KnownPlugin, knownPlugins } from './plugins/known-plugins.ts'
+export { createLogger, type LoggerOptions, logLevelOf } from './process/create-logger.ts'
+export {
+  type LifecycleContext,
+  type LifecycleOptions,
+  type LifecycleResult,
+  type ProcessEvents,
+  runLifecycle,
+} from './process/lifecycle.ts'
+export { missingModels } from './report/check-models.ts'
+export { type CompositionReport, reportOf } from './report/composition-report.ts'
+export { jsonSchemaOf } from './report/json-schema.ts'
+export { missingRoles, missingRolesSentence } from './report/missing-roles.ts'
+export { renderCauses, renderError, renderReport } from './report/render.ts'
+export { outputFolder, resolvedToml, writeResolved } from './report/write-resolved.ts'
