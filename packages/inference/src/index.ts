@@ -3,7 +3,8 @@
  *
  * @module
  */
-export { type InferenceConfiguration, inferenceRoot } from './configuration/inference-root.ts'
+export { inferenceRoot } from './configuration/inference-root.ts'
 export { loraRankOf } from './configuration/inference-rules.ts'
+export type { InferenceConfiguration } from './configuration/inference-schema.ts'
 export { reasoningParserOf, toolCallParserOf } from './configuration/parser-of.ts'
 export { type DeploymentKeys, type InferencePluginKeys, inferencePluginKeys } from './configuration/plugin-keys.ts'

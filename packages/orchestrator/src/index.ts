@@ -3,6 +3,7 @@
  *
  * @module
  */
-export { type OrchestratorConfiguration, orchestratorRoot } from './configuration/orchestrator-root.ts'
+export { orchestratorRoot } from './configuration/orchestrator-root.ts'
 export { environmentName } from './configuration/orchestrator-rules.ts'
+export type { OrchestratorConfiguration } from './configuration/orchestrator-schema.ts'
 export { rendererOf } from './configuration/renderer-of.ts'

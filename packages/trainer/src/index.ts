@@ -4,5 +4,7 @@
  * @module
  */
 export { type ModelPluginKeys, modelPluginKeys } from './configuration/plugin-keys.ts'
-export { type SftConfiguration, sftRoot } from './configuration/sft-root.ts'
-export { type TrainerConfiguration, trainerRoot } from './configuration/trainer-root.ts'
+export { sftRoot } from './configuration/sft-root.ts'
+export type { SftConfiguration } from './configuration/sft-schema.ts'
+export { trainerRoot } from './configuration/trainer-root.ts'
+export type { TrainerConfiguration } from './configuration/trainer-schema.ts'

@@ -1,5 +1,5 @@
 import type { CheckProblem, IsGiven } from '@trilithon/core'
-import type { InferenceConfiguration } from './inference-root.ts'
+import type { InferenceConfiguration } from './inference-schema.ts'
 import { reasoningParserOf, toolCallParserOf } from './parser-of.ts'
 import { inferencePluginKeys } from './plugin-keys.ts'
 

@@ -1,5 +1,5 @@
 import type { IsGiven } from '@trilithon/core'
-import type { OrchestratorConfiguration } from './orchestrator-root.ts'
+import type { OrchestratorConfiguration } from './orchestrator-schema.ts'
 import { orchestratorPluginKeys } from './plugin-keys.ts'
 
 type Train = OrchestratorConfiguration['train']

@@ -1,6 +1,6 @@
 import type { CheckProblem } from '@trilithon/core'
 import { inflightOf } from './orchestrator-derive.ts'
-import type { OrchestratorConfiguration } from './orchestrator-root.ts'
+import type { OrchestratorConfiguration } from './orchestrator-schema.ts'
 import { isVisionModel } from './plugin-keys.ts'
 import { rendererOf } from './renderer-of.ts'
 
@@ -30,6 +30,12 @@ function* rendererRules(config: OrchestratorConfiguration): Iterable<CheckProble
       yield { message: 'A vision model needs a renderer', path: 'student.model.vlm', hint: 'Remove renderer = "None".' }
     return
   }
+  if (renderer.name === 'default' && (renderer.preserve_all_thinking || renderer.preserve_thinking_between_tool_calls))
+    yield {
+      message: 'The renderer "default" writes what the chat template says, and cannot keep thinking that the template drops',
+      path: renderer.preserve_all_thinking ? 'renderer.preserve_all_thinking' : 'renderer.preserve_thinking_between_tool_calls',
+      hint: 'Choose the renderer of the model by its name, or remove the key.',
+    }
   const name = tokenizer.name ?? student.model.name
   if (renderer.name === 'auto' && rendererOf(name) === undefined)
     yield {

@@ -2,7 +2,7 @@ import type { InferenceConfiguration } from '@trilithon/inference'
 import type { OrchestratorConfiguration } from '@trilithon/orchestrator'
 import type { TrainerConfiguration } from '@trilithon/trainer'
 import type { z } from 'zod'
-import type { RlSchema } from './rl-root.ts'
+import type { RlSchema } from './rl-schema.ts'
 
 /** The launcher's keys and the resolved roots below; what `derive` and `rules` of `rl` see. */
 export type RlConfiguration = z.output<typeof RlSchema> & {

@@ -1,6 +1,6 @@
 import type { CheckProblem } from '@trilithon/core'
 import { modelPluginKeys } from './plugin-keys.ts'
-import type { SftConfiguration } from './sft-root.ts'
+import type { SftConfiguration } from './sft-schema.ts'
 import { deriveModel, deriveTokenizer } from './trainer-rules.ts'
 
 /** Keys of the multi-node deployment, which the launcher's plugin owns. */

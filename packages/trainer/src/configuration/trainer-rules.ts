@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import type { TrainerModel } from './model-table.ts'
 import type { OptimTable } from './optim-table.ts'
 import { modelPluginKeys } from './plugin-keys.ts'
-import type { TrainerConfiguration } from './trainer-root.ts'
+import type { TrainerConfiguration } from './trainer-schema.ts'
 
 type Optim = z.output<typeof OptimTable>
 

@@ -11,22 +11,26 @@ const ncclKeys = {
   quantize_in_weight_transfer: z.boolean().default(false).describe('Send the weights as the fp8 kernels read them.'),
 }
 
-const scorers = z
-  .enum([
-    'prefix-cache-scorer',
-    'precise-prefix-cache-scorer',
-    'queue-scorer',
-    'kv-cache-utilization-scorer',
-    'active-request-scorer',
-    'load-aware-scorer',
-    'running-requests-size-scorer',
-    'token-load-scorer',
-    'latency-scorer',
-    'session-affinity-scorer',
-    'lora-affinity-scorer',
-  ])
-  .describe('A scorer of llm-d.')
-const weights = (defaults: Record<string, number>) => z.partialRecord(scorers, z.number()).default(defaults)
+const scorers = [
+  'prefix-cache',
+  'precise-prefix-cache',
+  'queue',
+  'kv-cache-utilization',
+  'active-request',
+  'load-aware',
+  'running-requests-size',
+  'token-load',
+  'latency',
+  'session-affinity',
+  'lora-affinity',
+]
+/** Weights of llm-d's scorers; a name that is not among them is an error. */
+const weights = (defaults: Record<string, number>) =>
+  z
+    .strictObject(
+      Object.fromEntries(scorers.map((name) => [`${name}-scorer`, z.number().optional().describe(`Weight of the ${name} scorer.`)])),
+    )
+    .default(defaults)
 
 const router = { at: 'inference.deployment.router', inactiveWhen: { at: 'inference.deployment.type', is: 'single_node' } }
 
