@@ -1,6 +1,6 @@
-import { TrilithonError } from '@trilithon/core'
+import { type ConfigurationSlot, TrilithonError } from '@trilithon/core'
 import { nearest } from '../config/nearest.ts'
-import { schemasAt, variantOf } from '../config/shape.ts'
+import { schemasAt, shapeOf, variantOf } from '../config/shape.ts'
 import {
   type ConfigNode,
   type ConfigPath,
@@ -106,27 +106,29 @@ function fillSlots(
     const pattern = [...mount.at, ...splitPath(slot.at)]
     const claimAt = joinPath(mount.root.name, slot.at)
     const paths = slot.at.includes('*') ? matchingPaths(state.tree, pattern) : [pattern]
-    for (const path of paths) fillSlot(state, mount, path, claimAt, slot.defaultType, candidates, known, findByName)
+    for (const path of paths) fillSlot(state, mounts, mount, path, claimAt, slot, candidates, known, findByName)
   }
 }
 
 function fillSlot(
   state: State,
+  mounts: readonly Mount[],
   mount: Mount,
   path: ConfigPath,
   claimAt: string,
-  defaultType: string | null,
+  slot: ConfigurationSlot,
   candidates: PluginCandidate[],
   known: readonly KnownPlugin[],
   findByName: FindByName,
 ): void {
   const written = nodeAt(state.tree, path)
   if (written !== undefined && isNull(written)) return
-  if (written === undefined && (defaultType === null || nodeAt(state.tree, mount.at) === undefined)) return
+  if (written === undefined && (slot.defaultType === null || nodeAt(state.tree, mount.at) === undefined)) return
   // `--orchestrator.router sticky`: the type alone.
   const table: ConfigNode = written === undefined || isBareFlag(written) ? emptyTable(sourceAt(state.tree, path)) : written
   const typeNode = table.kind === 'table' ? table.entries.get('type') : table
-  const type = typeNode === undefined ? (defaultType ?? undefined) : textOf(typeNode)
+  const implied = written === undefined ? slot.defaultType : (slot.impliedType ?? slot.defaultType)
+  const type = typeNode === undefined ? (implied ?? undefined) : textOf(typeNode)
   const shown = joinPath(path)
   const source = typeNode?.source ?? table.source
   if (type === undefined || (table.kind !== 'table' && table.kind !== 'text' && table.kind !== 'value')) {
@@ -142,7 +144,7 @@ function fillSlot(
     return
   }
   const ownSchemas = schemasAt(mount.root.schema, path.slice(mount.at.length))
-  if (ownSchemas.some((schema) => variantOf(schema, type) !== undefined)) return
+  if (ownSchemas.some((schema) => variantOf(shapeOf(schema).core, type) !== undefined)) return
 
   const entries = new Map(table.kind === 'table' ? table.entries : [])
   entries.delete('type')
@@ -176,7 +178,8 @@ function fillSlot(
       .map((one) => ({ plugin, claim: one })),
   )[0]
   if (absent !== undefined) {
-    state.absent.push({ ...absent, path, node, active: ['type'] })
+    const unused = isUnused(state.tree, mounts, absent.claim)
+    state.absent.push({ ...absent, path, node, active: unused ? [] : ['type'] })
     return
   }
   const types = typesAt(claimAt, candidates, known)
@@ -196,6 +199,17 @@ function fillSlot(
       },
     ),
   )
+}
+
+/** Whether another key says that the table of a typed claim is not in use. */
+function isUnused(tree: TableNode, mounts: readonly Mount[], { inactive_when: when }: KnownClaim): boolean {
+  const place = when === undefined ? undefined : placeOf(mounts, when.at)
+  if (when === undefined || place === undefined) return false
+  const key = place.path.at(-1) ?? ''
+  const written = textOf(nodeAt(tree, place.path))
+  const schemas = schemasAt(place.mount.root.schema, place.path.slice(place.mount.at.length, -1))
+  const byDefault = schemas.map((schema) => (shapeOf(schema).defaultValue as Record<string, unknown> | null | undefined)?.[key])[0]
+  return (written ?? byDefault) === when.is
 }
 
 function typesAt(claimAt: string, candidates: readonly PluginCandidate[], known: readonly KnownPlugin[]): string[] {

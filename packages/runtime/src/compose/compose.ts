@@ -15,7 +15,7 @@ import { orderPlugins } from './order-plugins.ts'
 import { type ClaimedValue, parseAbsent, parsePluginConfig } from './plugin-config.ts'
 import { prepareTree } from './prepare-tree.ts'
 import { resolveRoots } from './resolve-roots.ts'
-import { findRoot, guessRoot, type RootName } from './root-definitions.ts'
+import { findRoot, guessRoot, missingParts, type RootName } from './root-definitions.ts'
 
 export interface ComposeRequest {
   readonly root: RootName
@@ -41,9 +41,12 @@ export async function compose(request: ComposeRequest): Promise<Composition> {
   if (gathered.problems.length > 0) throw combineProblems(gathered.problems)
   const wrong = guessRoot(definition, gathered.tree)
   if (wrong !== undefined) throw wrong
+  const missing = missingParts(definition, gathered.tree)
+  if (missing.length > 0) throw combineProblems(missing)
 
   const prepared = prepareTree(gathered.tree, definition, request.environment)
   const mounts = definition.mounts.filter((mount) => mount.presence !== 'written' || isTable(prepared.tree, mount))
+  const absentParts = definition.mounts.filter((mount) => !mounts.includes(mount)).map((mount) => mount.at.join('.'))
   const candidates = await gatherCandidates(prepared.tree, workingDirectory)
   const choice = choosePlugins(prepared.tree, mounts, candidates.all, known, (type) => findByName(type, workingDirectory))
   const problems = [...prepared.problems, ...candidates.problems, ...choice.problems]
@@ -64,7 +67,7 @@ export async function compose(request: ComposeRequest): Promise<Composition> {
   problems.push(...absent.flatMap((one) => one.problems))
   claimed.push(...absent.flatMap((one) => one.value ?? []))
 
-  const resolution = resolveRoots(choice.tree, prepared.tree, mounts, claimed, ownerHint)
+  const resolution = resolveRoots(choice.tree, prepared.tree, mounts, absentParts, claimed, ownerHint)
   problems.push(...resolution.problems)
   const { ordered, problems: disorder } = orderPlugins(plugins)
   problems.push(...disorder)
@@ -83,7 +86,11 @@ export async function compose(request: ComposeRequest): Promise<Composition> {
     plugins: ordered,
     unavailable: [...absent.flatMap((one) => one.unavailable), ...resolution.unavailable],
     ignored: resolution.ignored,
-    notices: [...prepared.notices, ...unused.map(({ name }) => `The plugin ${name} is listed, and no key chooses it.`)],
+    notices: [
+      ...prepared.notices,
+      ...resolution.notices,
+      ...unused.map(({ name }) => `The plugin ${name} is listed, and no key chooses it.`),
+    ],
     files: gathered.files,
     run,
   }

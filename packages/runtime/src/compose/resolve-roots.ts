@@ -14,6 +14,7 @@ export interface ResolvedRoots {
   readonly resolved: Resolved
   readonly unavailable: readonly UnavailableKey[]
   readonly ignored: readonly IgnoredKey[]
+  readonly notices: readonly string[]
   readonly problems: readonly TrilithonError[]
 }
 
@@ -21,12 +22,13 @@ export interface ResolvedRoots {
  * Parses what the plugins left of the tree with the schemas of the roots, puts the plugins' values back at their places, derives, and applies
  * the rules: first the roots below, then the root that holds them.
  *
- * `written` is the whole tree with all claimed keys: it answers which keys the user gave, and where.
+ * `absentParts` names roots that could lie in this one and are not written: they are null. `written` is the whole tree with all claimed keys: it answers which keys the user gave, and where.
  */
 export function resolveRoots(
   tree: TableNode,
   written: TableNode,
   mounts: readonly Mount[],
+  absentParts: readonly string[],
   claimed: readonly ClaimedValue[],
   ownerHint: OwnerHint,
 ): ResolvedRoots {
@@ -34,6 +36,9 @@ export function resolveRoots(
   const problems: TrilithonError[] = []
   const unavailable: UnavailableKey[] = []
   const ignored: IgnoredKey[] = []
+  const notices: string[] = []
+  // An outer table goes back before what lies in it.
+  const outermostFirst = [...claimed].sort((a, b) => a.path.length - b.path.length)
   const innermostFirst = [...mounts].sort((a, b) => b.at.length - a.at.length)
 
   for (const mount of innermostFirst) {
@@ -47,7 +52,8 @@ export function resolveRoots(
 
     listMeta(value, mount, written, unavailable, ignored)
     let config = value as Record<string, unknown>
-    for (const { path, value: part } of claimed) {
+    if (mount.at.length === 0) for (const part of absentParts) config = { ...config, [part]: null }
+    for (const { path, value: part } of outermostFirst) {
       if (mountOf(path, innermostFirst) === mount) config = mergedAt(config, path.slice(mount.at.length), part)
     }
     for (const below of innermostFirst) {
@@ -58,6 +64,7 @@ export function resolveRoots(
     if (!incomplete) {
       config = (mount.root.derive?.(config as never, isGiven) as Record<string, unknown> | undefined) ?? config
       for (const problem of mount.root.rules?.(config as never, isGiven) ?? []) problems.push(ruleProblem(problem, mount, written))
+      notices.push(...(mount.root.notices?.(config as never, isGiven) ?? []))
     }
     resolved[mount.root.name] = config
     // What the outer root derived for the roots below is theirs.
@@ -66,7 +73,7 @@ export function resolveRoots(
         resolved[below.root.name] = config[below.at.join('.')] as Record<string, unknown>
     }
   }
-  return { resolved, unavailable, ignored, problems }
+  return { resolved, unavailable, ignored, notices, problems }
 }
 
 /** The part of the tree that a root's own schema judges: without the roots that lie in it. */

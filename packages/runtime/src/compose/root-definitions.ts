@@ -12,9 +12,9 @@ import type { Mount } from './mount.ts'
 export const rootNames = ['rl', 'sft', 'inference', 'trainer', 'orchestrator', 'env-server'] as const
 export type RootName = (typeof rootNames)[number]
 
-/** `written`: part of the composition only where its table is written; `always` otherwise. */
+/** `required`: its table must be written, if only empty; `written`: part of the composition only where its table is; `always` otherwise. */
 export interface RootMount extends Mount {
-  readonly presence: 'always' | 'written'
+  readonly presence: 'always' | 'required' | 'written'
 }
 
 export interface RootDefinition {
@@ -43,8 +43,8 @@ const definitions: readonly RootDefinition[] = [
     summary: 'Reinforcement learning: inference, orchestrator and trainer as one run.',
     mounts: [
       { root: rlRoot, at: [], role: undefined, owner: owners.rl, presence: 'always' },
-      { ...trainer, at: ['trainer'] },
-      { ...orchestrator, at: ['orchestrator'] },
+      { ...trainer, at: ['trainer'], presence: 'required' },
+      { ...orchestrator, at: ['orchestrator'], presence: 'required' },
       { ...inference, at: ['inference'], presence: 'written' },
     ],
     sharedKeys,
@@ -114,4 +114,14 @@ export function guessRoot(definition: RootDefinition, tree: TableNode): Trilitho
       hint: `Run: trilithon ${other.name} @ ${file}`,
     },
   )
+}
+
+/** Tables that the root needs and that are not written; an empty one is enough. */
+export function missingParts(definition: RootDefinition, tree: TableNode): TrilithonError[] {
+  return definition.mounts.flatMap(({ at, presence }) => {
+    const path = at.join('.')
+    if (presence !== 'required' || tree.entries.has(path)) return []
+    const message = `\`${definition.name}\` needs the table [${path}], and no file has it`
+    return [new TrilithonError('CONFIG_VALUE_INVALID', message, { path, source: tree.source, hint: `Write [${path}]; it may be empty.` })]
+  })
 }

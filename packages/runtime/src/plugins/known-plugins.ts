@@ -13,9 +13,9 @@ const KnownPlugin = z.strictObject({
     z.strictObject({
       at: z.string(),
       type: z.string().optional(),
-      /** The claim's table is there and not used where this value stands in the resolved configuration. */
+      /** A typed claim is not used where the key at this path (from the name of its root) has that value, although its table is there. */
       inactive_when: z.strictObject({ at: z.string(), is: z.string() }).optional(),
-      /** A key without `inactive` has no default and must be written. */
+      /** Without `inactive`, a key must be written in its table and is always in use. */
       keys: z.record(
         z.string(),
         z.strictObject({ schema: z.record(z.string(), z.json()), inactive: z.json().optional(), description: z.string() }),
@@ -34,12 +34,12 @@ export function knownPlugins(): readonly KnownPlugin[] {
   return loaded
 }
 
-/** Strict schema of a known claim's keys, each optional with its inactive value as default. */
+/** Strict schema of a known claim's keys, each with its inactive value as default. */
 export function schemaOfKnownClaim(claim: KnownClaim): z.ZodObject {
   const shape: Record<string, z.ZodType> = {}
   for (const [key, { schema, inactive, description }] of Object.entries(claim.keys)) {
-    const value = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0])
-    shape[key] = (inactive === undefined ? value : value.default(inactive)).describe(description)
+    const parsed = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0])
+    shape[key] = (inactive === undefined ? parsed : parsed.default(inactive)).describe(description)
   }
   return z.strictObject(shape)
 }

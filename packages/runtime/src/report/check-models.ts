@@ -12,13 +12,17 @@ const modelKeys: Readonly<Record<string, string>> = {
   inference: 'model.name',
 }
 
-/** Models that are neither a folder nor in the local Hugging Face cache. A dry run lists them, a real start needs them. */
+/** Models, each once, that are neither a folder nor in the local Hugging Face cache. A dry run lists them, a real start needs them. */
 export function missingModels(composition: Composition, environment: NodeJS.ProcessEnv): UnavailableKey[] {
+  const told = new Set<string>()
   return composition.mounts.flatMap(({ root, at }) => {
     const key = modelKeys[root.name]
     if (key === undefined) return []
     const name = valueAt(composition.resolved[root.name], splitPath(key))
     if (typeof name !== 'string' || isModel(name, composition.run.workingDirectory, environment)) return []
+    // Roles share the model: one missing folder is one sentence.
+    if (told.has(name)) return []
+    told.add(name)
     const path = [...at, ...splitPath(key)]
     return [
       {

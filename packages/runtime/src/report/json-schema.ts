@@ -97,7 +97,7 @@ function addSlot(own: JsonSchema, rootName: string, slot: { at: string; descript
   })
   for (const place of tablesAt(own, path.slice(0, -1))) {
     const existing = propertiesOf(place)[key]
-    const known = (existing?.anyOf as JsonSchema[] | undefined) ?? (existing === undefined ? [] : [existing])
+    const known = existing === undefined ? [] : ((existing.anyOf as JsonSchema[] | undefined) ?? [existing])
     const other: JsonSchema = { type: 'object', properties: { type: { type: 'string' } }, required: ['type'] }
     propertiesOf(place)[key] = { description: slot.description, anyOf: [...known, ...variants, other, { const: 'None' }] }
   }
@@ -108,7 +108,7 @@ function addMove(own: JsonSchema, from: readonly string[], to: readonly string[]
   const key = to.at(-1) ?? ''
   const target = tablesAt(own, to.slice(0, -1)).flatMap(
     (table) => (table.properties as Record<string, JsonSchema> | undefined)?.[key] ?? [],
-  )[0]
+  )[0] as JsonSchema | undefined
   if (target === undefined) return
   let tables = [own]
   for (const part of from.slice(0, -1)) {

@@ -18,6 +18,3 @@ export const rlRoot = defineConfigurationRoot({
   rules: (config, isGiven) => rlRules(config as RlConfiguration, isGiven),
   notices: (config) => rlNotices(config as RlConfiguration),
 })
-
-/** Tables that an `rl` file must have, if only empty. `inference` may be missing: engines that run elsewhere. */
-export const requiredParts = ['trainer', 'orchestrator'] as const
