@@ -44,7 +44,7 @@ export function filesBelow(root, folder, accept, skip = skipped) {
   /** @type {string[]} */
   const found = []
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
-    const path = folder === '' ? entry.name : `${folder}/${entry.name}`
+    const path = `${folder}/${entry.name}`
     if (entry.isDirectory()) {
       if (!skip.has(entry.name) && !entry.name.startsWith('.')) found.push(...filesBelow(root, path, accept, skip))
     } else if (entry.isFile() && accept(path)) found.push(path)
