@@ -9,16 +9,26 @@ namespace trilithon::binding {
 
 std::string describe(const Napi::Value& value) {
   switch (value.Type()) {
-    case napi_undefined: return "undefined";
-    case napi_null: return "null";
-    case napi_boolean: return value.As<Napi::Boolean>().Value() ? "true" : "false";
-    case napi_number: return "the number " + number_text(value.As<Napi::Number>().DoubleValue());
-    case napi_string: return "the string \"" + value.As<Napi::String>().Utf8Value().substr(0, 40) + "\"";
-    case napi_symbol: return "a symbol";
-    case napi_object: return value.IsTypedArray() ? "a typed array" : value.IsArray() ? "an array" : "an object";
-    case napi_function: return "a function";
-    case napi_external: return "an external value";
-    case napi_bigint: return "a bigint";
+    case napi_undefined:
+      return "undefined";
+    case napi_null:
+      return "null";
+    case napi_boolean:
+      return value.As<Napi::Boolean>().Value() ? "true" : "false";
+    case napi_number:
+      return "the number " + number_text(value.As<Napi::Number>().DoubleValue());
+    case napi_string:
+      return "the string \"" + value.As<Napi::String>().Utf8Value().substr(0, 40) + "\"";
+    case napi_symbol:
+      return "a symbol";
+    case napi_object:
+      return value.IsTypedArray() ? "a typed array" : value.IsArray() ? "an array" : "an object";
+    case napi_function:
+      return "a function";
+    case napi_external:
+      return "an external value";
+    case napi_bigint:
+      return "a bigint";
   }
   return "something else";
 }
@@ -75,17 +85,24 @@ Bytes to_bytes(Napi::Env env, const char* op, const char* argument, const Napi::
 
 bool fits(napi_typedarray_type type, DType dtype) {
   switch (dtype) {
-    case DType::f32: return type == napi_float32_array || type == napi_uint8_array;
-    case DType::f64: return type == napi_float64_array || type == napi_uint8_array;
-    case DType::i32: return type == napi_int32_array || type == napi_uint8_array;
-    case DType::i64: return type == napi_bigint64_array || type == napi_uint8_array;
-    case DType::u32: return type == napi_uint32_array || type == napi_uint8_array;
+    case DType::f32:
+      return type == napi_float32_array || type == napi_uint8_array;
+    case DType::f64:
+      return type == napi_float64_array || type == napi_uint8_array;
+    case DType::i32:
+      return type == napi_int32_array || type == napi_uint8_array;
+    case DType::i64:
+      return type == napi_bigint64_array || type == napi_uint8_array;
+    case DType::u32:
+      return type == napi_uint32_array || type == napi_uint8_array;
     case DType::bf16:
     case DType::f16:
-    case DType::u16: return type == napi_uint16_array || type == napi_uint8_array;
+    case DType::u16:
+      return type == napi_uint16_array || type == napi_uint8_array;
     case DType::e4m3:
     case DType::e5m2:
-    case DType::u8: return type == napi_uint8_array;
+    case DType::u8:
+      return type == napi_uint8_array;
   }
   return false;
 }

@@ -54,7 +54,8 @@ TensorTable& Environment::tensors(Napi::Env env) {
       return *tensors_;
     }
     if (memory_bytes_ > 0 || bytes < smallest_arena) {
-      throw make_error(env, {ErrorCode::memory_exhausted, "createTensor", "", "to reserve " + number_text(bytes) + " bytes of address space", "a refusal"});
+      throw make_error(env, {ErrorCode::memory_exhausted, "createTensor", "",
+                             "to reserve " + number_text(bytes) + " bytes of address space", "a refusal"});
     }
     bytes /= 2;
   }
@@ -84,7 +85,8 @@ void Environment::configure(const Napi::CallbackInfo& info) {
       throw make_error(env, {ErrorCode::kernel_unavailable, op, "profile", "a numerics profile with kernels", reason});
     }
   }
-  if (const Napi::Value value = options.Get("threads"); !value.IsUndefined()) threads = static_cast<int>(to_integer(env, op, "threads", value, 1, 1024));
+  if (const Napi::Value value = options.Get("threads"); !value.IsUndefined())
+    threads = static_cast<int>(to_integer(env, op, "threads", value, 1, 1024));
   if (const Napi::Value value = options.Get("memoryBytes"); !value.IsUndefined()) {
     memory_bytes = static_cast<double>(to_integer(env, op, "memoryBytes", value, 1, max_safe_integer));
   }

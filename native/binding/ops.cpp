@@ -32,7 +32,9 @@ void fill_value(Napi::Env env, const OpEntry& entry, const ArgSpec& spec, const 
       if (!given.IsNumber()) throw_invalid(env, entry.name, spec.name, "a number", describe(given));
       value.number = given.As<Napi::Number>().DoubleValue();
       return;
-    case ArgKind::integer: value.integer = to_integer(env, entry.name, spec.name, given, -max_safe_integer, max_safe_integer); return;
+    case ArgKind::integer:
+      value.integer = to_integer(env, entry.name, spec.name, given, -max_safe_integer, max_safe_integer);
+      return;
     case ArgKind::flag:
       if (!given.IsBoolean()) throw_invalid(env, entry.name, spec.name, "true or false", describe(given));
       value.integer = given.As<Napi::Boolean>().Value() ? 1 : 0;
@@ -58,12 +60,18 @@ void call_op(const Napi::CallbackInfo& info) {
 
 const char* kind_name(ArgKind kind) {
   switch (kind) {
-    case ArgKind::input: return "input";
-    case ArgKind::output: return "output";
-    case ArgKind::inout: return "inout";
-    case ArgKind::number: return "number";
-    case ArgKind::integer: return "integer";
-    case ArgKind::flag: return "flag";
+    case ArgKind::input:
+      return "input";
+    case ArgKind::output:
+      return "output";
+    case ArgKind::inout:
+      return "inout";
+    case ArgKind::number:
+      return "number";
+    case ArgKind::integer:
+      return "integer";
+    case ArgKind::flag:
+      return "flag";
   }
   return "";
 }

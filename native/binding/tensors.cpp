@@ -63,7 +63,8 @@ Napi::Value wrap_shared(const Napi::CallbackInfo& info) {
   const int rank = to_integers(env, op, "shape", info[1], 0, shape);
   const Bytes bytes = to_bytes(env, op, "array", info[2]);
   if (!bytes.shared) throw_invalid(env, op, "array", "a typed array over a SharedArrayBuffer", "one over an ArrayBuffer");
-  if (!fits(bytes.type, dtype)) throw_invalid(env, op, "array", std::string("a typed array for ") + dtype_name(dtype), "another element type");
+  if (!fits(bytes.type, dtype))
+    throw_invalid(env, op, "array", std::string("a typed array for ") + dtype_name(dtype), "another element type");
   double wanted = static_cast<double>(dtype_size(dtype));
   for (int i = 0; i < rank; ++i) wanted *= static_cast<double>(shape[i]);
   if (wanted != static_cast<double>(bytes.size)) {
@@ -74,7 +75,8 @@ Napi::Value wrap_shared(const Napi::CallbackInfo& info) {
   }
   auto reference = std::make_shared<Napi::ObjectReference>(Napi::Persistent(info[2].As<Napi::Object>()));
   TensorHandle handle = 0;
-  throw_if_failed(env, Environment::of(env).tensors(env).wrap(op, contiguous_view(bytes.data, dtype, rank, shape), [reference] { reference->Reset(); }, handle));
+  throw_if_failed(env, Environment::of(env).tensors(env).wrap(
+                           op, contiguous_view(bytes.data, dtype, rank, shape), [reference] { reference->Reset(); }, handle));
   return from_handle(env, handle);
 }
 
@@ -104,7 +106,8 @@ size_t copy_size(Napi::Env env, const char* op, const TensorView& view, const By
   if (!view.contiguous()) {
     throw_invalid(env, op, "tensor", "a contiguous tensor", "shape " + shape_text(view) + " with strides " + strides_text(view));
   }
-  if (!fits(bytes.type, view.dtype)) throw_invalid(env, op, "array", std::string("a typed array for ") + dtype_name(view.dtype), "another element type");
+  if (!fits(bytes.type, view.dtype))
+    throw_invalid(env, op, "array", std::string("a typed array for ") + dtype_name(view.dtype), "another element type");
   const size_t size = static_cast<size_t>(view.elements()) * dtype_size(view.dtype);
   if (size != bytes.size) {
     throw_invalid(env, op, "array", std::to_string(size) + " bytes, as " + dtype_name(view.dtype) + " " + shape_text(view) + " has",

@@ -17,6 +17,10 @@ endif()
 # No errno and no traps: neither changes a value, and both keep loops from becoming vector instructions.
 set(isa_common_flags -O3 -fno-math-errno -fno-trapping-math)
 
+if(TRILITHON_SANITIZE)
+  # Checked builds are for finding faults; the optimiser would take a minute more.
+  set(isa_common_flags -O1 -fno-math-errno -fno-trapping-math)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # GCC 12's own AVX-512 header trips this warning (GCC bug 105593).
   list(APPEND isa_flags_avx512 -Wno-maybe-uninitialized)

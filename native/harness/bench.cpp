@@ -50,8 +50,10 @@ Timing time_case(const OpEntry& entry, const CaseData& data, Runtime& runtime) {
       return {};
     }
     // The first call touches memory and starts threads.
-    if (total > 0 || !times.empty()) times.push_back(elapsed);
-    else times.reserve(64);
+    if (total > 0 || !times.empty())
+      times.push_back(elapsed);
+    else
+      times.reserve(64);
     total += elapsed;
   }
   std::sort(times.begin(), times.end());
@@ -76,8 +78,10 @@ int run_benchmarks(const Options& options) {
         if (!item.bench_only || entry == nullptr || !options.wants(entry->op)) continue;
         const Timing timing = time_case(*entry, materialise(item, options.seed), *column.runtime);
         if (timing.best == 0) return 1;
-        std::printf("  %-28s %-24s best %9.1f us, median %9.1f us", item.entry.c_str(), item.label.c_str(), timing.best * 1e6, timing.median * 1e6);
-        if (item.flops > 0) std::printf(", %7.1f GFLOP/s = %3.0f %% of peak", item.flops / timing.best * 1e-9, 100 * item.flops / timing.best * 1e-9 / peak);
+        std::printf("  %-28s %-24s best %9.1f us, median %9.1f us", item.entry.c_str(), item.label.c_str(), timing.best * 1e6,
+                    timing.median * 1e6);
+        if (item.flops > 0)
+          std::printf(", %7.1f GFLOP/s = %3.0f %% of peak", item.flops / timing.best * 1e-9, 100 * item.flops / timing.best * 1e-9 / peak);
         if (item.bytes > 0) {
           if (!reads.contains(item.bytes)) reads[item.bytes] = measure_read_gbs(item.bytes, count);
           const double rate = item.bytes / timing.best * 1e-9;

@@ -136,6 +136,16 @@ Case& Case::tolerance(double value) {
   return *this;
 }
 
+Case& Case::relative_tolerance(double value) {
+  relative = true;
+  return tolerance(value);
+}
+
+Case& Case::in_float() {
+  float_reference = true;
+  return *this;
+}
+
 Case& Case::gradient(std::string backward_entry, std::initializer_list<const char*> inputs) {
   backward = std::move(backward_entry);
   differentiated.assign(inputs.begin(), inputs.end());

@@ -97,6 +97,12 @@ class Case {
   // Largest |got - want| / max(|want|, rms of the finite wanted values), for outputs of the working precision. 0: equal.
   Case& tolerance(double value);
 
+  // The same with |want| alone below the line (2^-126 at least): for outputs whose sizes differ by orders of magnitude.
+  Case& relative_tolerance(double value);
+
+  // Compares with the reference in float instead of double: where a result leaves the range of float, double would not.
+  Case& in_float();
+
   // `backward` computes the gradients of these inputs. Its arguments are matched by name: d_<output> as input, d_<input> as
   // output, the rest as in this case; flags and integers that this case lacks are 0.
   Case& gradient(std::string backward, std::initializer_list<const char*> inputs);
@@ -113,6 +119,8 @@ class Case {
   std::string accumulate_flag;
   std::vector<std::string> accumulated;
   double allowed = 0;
+  bool relative = false;
+  bool float_reference = false;
   std::string backward;
   std::vector<std::string> differentiated;
   std::vector<std::pair<std::string, Property>> properties;

@@ -32,6 +32,16 @@ std::vector<Isa> usable_isas(const Options& options);
 Column make_column(Isa isa, int threads);
 Column make_reference();
 
+class Case;
+struct OpEntry;
+
+// Runs one case under the columns; empty when everything holds.
+std::string test_case(const Case& item, const OpEntry& entry, std::vector<Column>& columns, uint64_t seed);
+
+// Plants one fault at a time in an op and sees that `test_case` reports it; tries the thread pool, the arena and the handles.
+// Empty when all is as it must be.
+std::string self_test();
+
 int run_tests(const Options& options);
 int run_gradients(const Options& options);
 int run_benchmarks(const Options& options);

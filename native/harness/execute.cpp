@@ -19,17 +19,28 @@ constexpr char sentinel = static_cast<char>(0xA5);
 void store(char* at, DType dtype, double value, bool raw_bits) {
   const auto put = [at](auto typed) { std::memcpy(at, &typed, sizeof typed); };
   switch (dtype) {
-    case DType::f32: return put(static_cast<float>(value));
-    case DType::f64: return put(value);
-    case DType::i32: return put(static_cast<int32_t>(value));
-    case DType::i64: return put(static_cast<int64_t>(value));
-    case DType::u32: return put(static_cast<uint32_t>(value));
-    case DType::u16: return put(static_cast<uint16_t>(value));
-    case DType::u8: return put(static_cast<uint8_t>(value));
-    case DType::bf16: return put(raw_bits ? static_cast<uint16_t>(value) : float_to_bf16(static_cast<float>(value)));
-    case DType::f16: return put(raw_bits ? static_cast<uint16_t>(value) : float_to_f16(static_cast<float>(value)));
-    case DType::e4m3: return put(raw_bits ? static_cast<uint8_t>(value) : float_to_e4m3(static_cast<float>(value)));
-    case DType::e5m2: return put(raw_bits ? static_cast<uint8_t>(value) : float_to_e5m2(static_cast<float>(value)));
+    case DType::f32:
+      return put(static_cast<float>(value));
+    case DType::f64:
+      return put(value);
+    case DType::i32:
+      return put(static_cast<int32_t>(value));
+    case DType::i64:
+      return put(static_cast<int64_t>(value));
+    case DType::u32:
+      return put(static_cast<uint32_t>(value));
+    case DType::u16:
+      return put(static_cast<uint16_t>(value));
+    case DType::u8:
+      return put(static_cast<uint8_t>(value));
+    case DType::bf16:
+      return put(raw_bits ? static_cast<uint16_t>(value) : float_to_bf16(static_cast<float>(value)));
+    case DType::f16:
+      return put(raw_bits ? static_cast<uint16_t>(value) : float_to_f16(static_cast<float>(value)));
+    case DType::e4m3:
+      return put(raw_bits ? static_cast<uint8_t>(value) : float_to_e4m3(static_cast<float>(value)));
+    case DType::e5m2:
+      return put(raw_bits ? static_cast<uint8_t>(value) : float_to_e5m2(static_cast<float>(value)));
   }
 }
 
@@ -47,8 +58,8 @@ std::string number(double value, uint64_t bits) {
 }
 
 std::string mismatch(const GuardedTensor& got, int64_t i, const GuardedTensor& want, int64_t j) {
-  return got.spec().name + got.coordinate(i) + " (element " + std::to_string(i) + "): got " + number(got.value(i), got.bits(i)) + ", want " +
-         number(want.value(j), want.bits(j));
+  return got.spec().name + got.coordinate(i) + " (element " + std::to_string(i) + "): got " + number(got.value(i), got.bits(i)) +
+         ", want " + number(want.value(j), want.bits(j));
 }
 
 bool same(const GuardedTensor& got, int64_t i, const GuardedTensor& want, int64_t j) {
@@ -94,17 +105,28 @@ void GuardedTensor::write(const std::vector<double>& values, bool raw_bits) {
 double GuardedTensor::value(int64_t element) const {
   const char* at = element_address(element);
   switch (view_.dtype) {
-    case DType::f32: return load<float>(at);
-    case DType::f64: return load<double>(at);
-    case DType::i32: return load<int32_t>(at);
-    case DType::i64: return static_cast<double>(load<int64_t>(at));
-    case DType::u32: return load<uint32_t>(at);
-    case DType::u16: return load<uint16_t>(at);
-    case DType::u8: return load<uint8_t>(at);
-    case DType::bf16: return bf16_to_float(load<uint16_t>(at));
-    case DType::f16: return f16_to_float(load<uint16_t>(at));
-    case DType::e4m3: return e4m3_to_float(load<uint8_t>(at));
-    case DType::e5m2: return e5m2_to_float(load<uint8_t>(at));
+    case DType::f32:
+      return load<float>(at);
+    case DType::f64:
+      return load<double>(at);
+    case DType::i32:
+      return load<int32_t>(at);
+    case DType::i64:
+      return static_cast<double>(load<int64_t>(at));
+    case DType::u32:
+      return load<uint32_t>(at);
+    case DType::u16:
+      return load<uint16_t>(at);
+    case DType::u8:
+      return load<uint8_t>(at);
+    case DType::bf16:
+      return bf16_to_float(load<uint16_t>(at));
+    case DType::f16:
+      return f16_to_float(load<uint16_t>(at));
+    case DType::e4m3:
+      return e4m3_to_float(load<uint8_t>(at));
+    case DType::e5m2:
+      return e5m2_to_float(load<uint8_t>(at));
   }
   return 0;
 }
@@ -212,7 +234,7 @@ std::string compare_rows(const GuardedTensor& got, const GuardedTensor& want, in
   return {};
 }
 
-Closeness compare_values(const GuardedTensor& got, const GuardedTensor& want, double tolerance) {
+Closeness compare_values(const GuardedTensor& got, const GuardedTensor& want, double tolerance, bool relative) {
   double squares = 0;
   int64_t finite = 0;
   for (int64_t i = 0; i < want.elements(); ++i) {
@@ -221,7 +243,7 @@ Closeness compare_values(const GuardedTensor& got, const GuardedTensor& want, do
     squares += value * value;
     ++finite;
   }
-  const double scale = finite > 0 ? std::sqrt(squares / static_cast<double>(finite)) : 0;
+  const double scale = relative ? 0x1p-126 : finite > 0 ? std::sqrt(squares / static_cast<double>(finite)) : 0;
   Closeness result;
   for (int64_t i = 0; i < want.elements(); ++i) {
     const double g = got.value(i), w = want.value(i);

@@ -63,10 +63,10 @@ std::string compare_bits(const GuardedTensor& got, const GuardedTensor& want);
 std::string compare_rows(const GuardedTensor& got, const GuardedTensor& want, int64_t begin);
 
 struct Closeness {
-  double worst = 0;      // largest relative error, as Case::tolerance defines it
+  double worst = 0;      // largest error, as Case::tolerance or relative_tolerance define it
   std::string mismatch;  // first element beyond the tolerance, in words
 };
 
-Closeness compare_values(const GuardedTensor& got, const GuardedTensor& want, double tolerance);
+Closeness compare_values(const GuardedTensor& got, const GuardedTensor& want, double tolerance, bool relative);
 
 }  // namespace trilithon

@@ -17,7 +17,12 @@ constexpr int64_t samples_per_input = 24;
 class GradientTest {
  public:
   GradientTest(const Case& item, Column& reference, uint64_t seed)
-      : item_(item), forward_(entry(item.entry)), backward_(entry(item.backward)), reference_(reference), seed_(seed), data_(materialise(item, seed)) {}
+      : item_(item),
+        forward_(entry(item.entry)),
+        backward_(entry(item.backward)),
+        reference_(reference),
+        seed_(seed),
+        data_(materialise(item, seed)) {}
 
   std::string run() {
     const Outcome base = call(forward_, data_);
@@ -98,10 +103,12 @@ class GradientTest {
     for (const ArgSpec& spec : forward_.args) {
       if (!spec.is_tensor() || !spec.is_output()) continue;
       const auto weights = back.values.find(std::string("d_") + spec.name);
-      const bool incoming = weights != back.values.end() && backward_.find(("d_" + std::string(spec.name)).c_str()) >= 0 &&
-                            backward_.args[static_cast<size_t>(backward_.find(("d_" + std::string(spec.name)).c_str()))].kind == ArgKind::input;
+      const bool incoming =
+          weights != back.values.end() && backward_.find(("d_" + std::string(spec.name)).c_str()) >= 0 &&
+          backward_.args[static_cast<size_t>(backward_.find(("d_" + std::string(spec.name)).c_str()))].kind == ArgKind::input;
       if (!incoming) continue;
-      for (int64_t i = 0; i < outcome[spec.name].elements(); ++i) total += weights->second[static_cast<size_t>(i)] * outcome[spec.name].value(i);
+      for (int64_t i = 0; i < outcome[spec.name].elements(); ++i)
+        total += weights->second[static_cast<size_t>(i)] * outcome[spec.name].value(i);
     }
     return total;
   }

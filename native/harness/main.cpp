@@ -32,7 +32,8 @@ Column make_column(Isa isa, int threads) {
   RuntimeOptions options;
   options.isa = isa;
   options.threads = threads;
-  return {std::string(isa_name(isa)) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"), std::make_unique<Runtime>(options)};
+  return {std::string(isa_name(isa)) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
+          std::make_unique<Runtime>(options)};
 }
 
 Column make_reference() {

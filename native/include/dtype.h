@@ -13,33 +13,48 @@ inline constexpr int dtype_count = 11;
 constexpr size_t dtype_size(DType dtype) {
   switch (dtype) {
     case DType::f64:
-    case DType::i64: return 8;
+    case DType::i64:
+      return 8;
     case DType::f32:
     case DType::i32:
-    case DType::u32: return 4;
+    case DType::u32:
+      return 4;
     case DType::bf16:
     case DType::f16:
-    case DType::u16: return 2;
+    case DType::u16:
+      return 2;
     case DType::e4m3:
     case DType::e5m2:
-    case DType::u8: return 1;
+    case DType::u8:
+      return 1;
   }
   return 0;
 }
 
 constexpr const char* dtype_name(DType dtype) {
   switch (dtype) {
-    case DType::f32: return "f32";
-    case DType::f64: return "f64";
-    case DType::bf16: return "bf16";
-    case DType::f16: return "f16";
-    case DType::e4m3: return "e4m3";
-    case DType::e5m2: return "e5m2";
-    case DType::i32: return "i32";
-    case DType::i64: return "i64";
-    case DType::u32: return "u32";
-    case DType::u16: return "u16";
-    case DType::u8: return "u8";
+    case DType::f32:
+      return "f32";
+    case DType::f64:
+      return "f64";
+    case DType::bf16:
+      return "bf16";
+    case DType::f16:
+      return "f16";
+    case DType::e4m3:
+      return "e4m3";
+    case DType::e5m2:
+      return "e5m2";
+    case DType::i32:
+      return "i32";
+    case DType::i64:
+      return "i64";
+    case DType::u32:
+      return "u32";
+    case DType::u16:
+      return "u16";
+    case DType::u8:
+      return "u8";
   }
   return "?";
 }

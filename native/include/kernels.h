@@ -13,20 +13,20 @@
 
 // Each SIMD object defines its table under a name of its own; a build for another processor has the scalar one only.
 #if defined(__x86_64__)
-#define TRILITHON_DEFINE_KERNELS(op)                                                       \
-  namespace trilithon {                                                                    \
-  extern const op::Kernels op##_kernels_isa_scalar;                                        \
-  extern const op::Kernels op##_kernels_isa_avx2;                                          \
-  extern const op::Kernels op##_kernels_isa_avx512;                                        \
-  const op::Kernels& op::kernels(Profile, Isa isa) {                                       \
-    if (isa == Isa::avx512) return op##_kernels_isa_avx512;                                \
-    return isa == Isa::avx2 ? op##_kernels_isa_avx2 : op##_kernels_isa_scalar;             \
-  }                                                                                        \
+#define TRILITHON_DEFINE_KERNELS(op)                                           \
+  namespace trilithon {                                                        \
+  extern const op::Kernels op##_kernels_isa_scalar;                            \
+  extern const op::Kernels op##_kernels_isa_avx2;                              \
+  extern const op::Kernels op##_kernels_isa_avx512;                            \
+  const op::Kernels& op::kernels(Profile, Isa isa) {                           \
+    if (isa == Isa::avx512) return op##_kernels_isa_avx512;                    \
+    return isa == Isa::avx2 ? op##_kernels_isa_avx2 : op##_kernels_isa_scalar; \
+  }                                                                            \
   }
 #else
-#define TRILITHON_DEFINE_KERNELS(op)                                        \
-  namespace trilithon {                                                     \
-  extern const op::Kernels op##_kernels_isa_scalar;                         \
+#define TRILITHON_DEFINE_KERNELS(op)                                               \
+  namespace trilithon {                                                            \
+  extern const op::Kernels op##_kernels_isa_scalar;                                \
   const op::Kernels& op::kernels(Profile, Isa) { return op##_kernels_isa_scalar; } \
   }
 #endif
@@ -36,9 +36,9 @@
 #define TRILITHON_UNWRAP(...) __VA_ARGS__
 
 // `functions` in parentheses, in the order of the members of Kernels; they are found in the unnamed namespace of the table.
-#define TRILITHON_EXPORT_KERNELS(op, functions)                                                                       \
-  namespace trilithon {                                                                                               \
-  using namespace TRILITHON_ISA_NS;                                                                                   \
-  extern const op::Kernels TRILITHON_JOIN(op, _kernels_, TRILITHON_ISA_NS);                                           \
-  const op::Kernels TRILITHON_JOIN(op, _kernels_, TRILITHON_ISA_NS) = {TRILITHON_UNWRAP functions};                   \
+#define TRILITHON_EXPORT_KERNELS(op, functions)                                                     \
+  namespace trilithon {                                                                             \
+  using namespace TRILITHON_ISA_NS;                                                                 \
+  extern const op::Kernels TRILITHON_JOIN(op, _kernels_, TRILITHON_ISA_NS);                         \
+  const op::Kernels TRILITHON_JOIN(op, _kernels_, TRILITHON_ISA_NS) = {TRILITHON_UNWRAP functions}; \
   }

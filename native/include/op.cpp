@@ -53,7 +53,8 @@ Status check_tensor(const OpEntry& entry, const ArgSpec& spec, const TensorView&
     return invalid_argument(entry.name, spec.name, wanted, "shape " + shape_text(view) + " with strides " + strides_text(view));
   }
   if (spec.has(strided_rows) && view.rank > 1 && view.shape[0] > 1 && view.stride[0] < view.row_elements()) {
-    return invalid_argument(entry.name, spec.name, "rows that do not overlap", "shape " + shape_text(view) + " with strides " + strides_text(view));
+    return invalid_argument(entry.name, spec.name, "rows that do not overlap",
+                            "shape " + shape_text(view) + " with strides " + strides_text(view));
   }
   return {};
 }

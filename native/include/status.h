@@ -13,11 +13,16 @@ enum class ErrorCode : uint8_t { argument_invalid, handle_disposed, memory_exhau
 // The code as the catalogue of errors spells it.
 constexpr const char* error_code_name(ErrorCode code) {
   switch (code) {
-    case ErrorCode::argument_invalid: return "NATIVE_ARGUMENT_INVALID";
-    case ErrorCode::handle_disposed: return "NATIVE_HANDLE_DISPOSED";
-    case ErrorCode::memory_exhausted: return "NATIVE_MEMORY_EXHAUSTED";
-    case ErrorCode::aborted: return "NATIVE_ABORTED";
-    case ErrorCode::kernel_unavailable: return "KERNEL_UNAVAILABLE";
+    case ErrorCode::argument_invalid:
+      return "NATIVE_ARGUMENT_INVALID";
+    case ErrorCode::handle_disposed:
+      return "NATIVE_HANDLE_DISPOSED";
+    case ErrorCode::memory_exhausted:
+      return "NATIVE_MEMORY_EXHAUSTED";
+    case ErrorCode::aborted:
+      return "NATIVE_ABORTED";
+    case ErrorCode::kernel_unavailable:
+      return "KERNEL_UNAVAILABLE";
   }
   return "NATIVE_ARGUMENT_INVALID";
 }

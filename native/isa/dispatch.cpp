@@ -23,16 +23,20 @@ std::string first_missing(const Need* needs, int count) {
 
 const char* isa_name(Isa isa) {
   switch (isa) {
-    case Isa::scalar: return "scalar";
-    case Isa::avx2: return "avx2";
-    case Isa::avx512: return "avx512";
+    case Isa::scalar:
+      return "scalar";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::avx512:
+      return "avx512";
   }
   return "scalar";
 }
 
 std::string isa_unsupported_reason(Isa isa, const CpuFeatures& f) {
   switch (isa) {
-    case Isa::scalar: return {};
+    case Isa::scalar:
+      return {};
     case Isa::avx2: {
       const Need needs[] = {{"avx2", f.avx2}, {"fma", f.fma}, {"f16c", f.f16c}};
       return first_missing(needs, 3);

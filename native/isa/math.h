@@ -1,6 +1,6 @@
 // Elementary functions in sixteen lanes: our own polynomials, so that every table gives the same bits.
 //
-// Errors measured by `trilithon-harness test --op vec` over the range of each function. Polynomials of exp, log, sin and cos
+// Their errors and borders are in ops/elementary/README.md, which tests each by itself. Polynomials of exp, log, sin and cos
 // are those of the Cephes library (S. Moshier), evaluated with fma.
 #pragma once
 

@@ -16,9 +16,7 @@ TRILITHON_INLINE bool whole(int64_t n) { return __builtin_constant_p(n) && n >= 
 TRILITHON_INLINE F zero() { return _mm512_setzero_ps(); }
 TRILITHON_INLINE F set(float x) { return _mm512_set1_ps(x); }
 TRILITHON_INLINE F load(const float* p) { return _mm512_loadu_ps(p); }
-TRILITHON_INLINE F load_n(const float* p, int64_t n) {
-  return whole(n) ? load(p) : _mm512_maskz_loadu_ps(first(n), p);
-}
+TRILITHON_INLINE F load_n(const float* p, int64_t n) { return whole(n) ? load(p) : _mm512_maskz_loadu_ps(first(n), p); }
 TRILITHON_INLINE void store(float* p, F v) { _mm512_storeu_ps(p, v); }
 TRILITHON_INLINE void store_n(float* p, int64_t n, F v) {
   if (whole(n)) return store(p, v);

@@ -18,8 +18,8 @@ struct M {
 };
 
 // One expression per lane. `i` is the lane.
-#define TRILITHON_LANES(Type, expression)              \
-  Type r;                                              \
+#define TRILITHON_LANES(Type, expression)             \
+  Type r;                                             \
   for (int i = 0; i < 16; ++i) r.v[i] = (expression); \
   return r
 

@@ -32,9 +32,9 @@
 #define TRILITHON_ISA_NS isa_scalar
 #endif
 
-#define KERNELS_BEGIN              \
-  namespace trilithon {            \
-  namespace TRILITHON_ISA_NS {     \
+#define KERNELS_BEGIN          \
+  namespace trilithon {        \
+  namespace TRILITHON_ISA_NS { \
   namespace {
 #define KERNELS_END \
   }                 \

@@ -119,7 +119,8 @@ ThreadChoice choose_threads(const CoreCount& cores, const char* forced) {
   ThreadChoice choice;
   if (forced == nullptr || *forced == '\0') {
     choice.threads = cores.usable;
-    choice.reason = cores.quota > 0 && cores.usable < cores.physical ? "whole cores in the cgroup's quota" : "physical cores this process may use";
+    choice.reason =
+        cores.quota > 0 && cores.usable < cores.physical ? "whole cores in the cgroup's quota" : "physical cores this process may use";
     return choice;
   }
   char* end = nullptr;

@@ -75,7 +75,7 @@ class Runtime {
   Status scratch_for(const char* op, int thread, size_t bytes, void*& data);
 
  private:
-  static constexpr int64_t chunk_cost = 64 * 1024;
+  static constexpr int64_t chunk_cost = 256 * 1024;
 
   ThreadPool& pool() {
     // Threads start with the first op, not with the import.

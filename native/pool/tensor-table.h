@@ -32,7 +32,8 @@ class TensorTable {
   Status wrap(const char* op, const TensorView& view, std::function<void()> release, TensorHandle& handle);
 
   // Another shape and other strides over the same storage, from `offset` elements after the first of `source`.
-  Status view(const char* op, TensorHandle source, int rank, const int64_t* shape, const int64_t* strides, int64_t offset, TensorHandle& handle);
+  Status view(const char* op, TensorHandle source, int rank, const int64_t* shape, const int64_t* strides, int64_t offset,
+              TensorHandle& handle);
 
   Status dispose(const char* op, TensorHandle handle);
 

@@ -20,7 +20,7 @@ function run(command, args) {
   process.exit(1)
 }
 
-run('cmake', ['-S', folder, '-B', build, '-DCMAKE_BUILD_TYPE=Release', '-DTRILITHON_SANITIZE=ON'])
+run('cmake', ['-S', folder, '-B', build, '-DCMAKE_BUILD_TYPE=Release', '-DCMAKE_CXX_FLAGS_RELEASE=-O1', '-DTRILITHON_SANITIZE=ON'])
 process.stdout.write('native: building the harness with sanitizers\n')
 run('cmake', ['--build', build, '--target', 'trilithon-harness', '--parallel', String(availableParallelism())])
 const harness = join(build, 'Release', 'trilithon-harness')

@@ -125,7 +125,9 @@ test('the border refuses what it cannot hold', () => {
   expect(() => readTensor(x, [] as unknown as Float32Array)).toThrowError(invalid('array', 'a typed array', 'an array'))
   const detached = new Float32Array(6)
   structuredClone(detached.buffer, { transfer: [detached.buffer] })
-  expect(() => writeTensor(x, detached)).toThrowError(invalid('array', 'a typed array with its buffer', 'one whose buffer has been detached'))
+  expect(() => writeTensor(x, detached)).toThrowError(
+    invalid('array', 'a typed array with its buffer', 'one whose buffer has been detached'),
+  )
   expect(() => wrapShared('f32', [6], new Float32Array(6))).toThrowError(
     invalid('array', 'a typed array over a SharedArrayBuffer', 'one over an ArrayBuffer'),
   )
@@ -151,7 +153,9 @@ test('an abort flag stops an op', () => {
     const y = tensor([2, 3])
     rmsNormForward({ x, weight, y, eps: 0 })
     Atomics.store(flag, 0, 1)
-    expect(() => rmsNormForward({ x, weight, y, eps: 0 })).toThrowError(expect.objectContaining({ code: 'NATIVE_ABORTED', path: 'rms-norm.forward' }))
+    expect(() => rmsNormForward({ x, weight, y, eps: 0 })).toThrowError(
+      expect.objectContaining({ code: 'NATIVE_ABORTED', path: 'rms-norm.forward' }),
+    )
     expect(() => configureNative({ threads: 2 })).toThrowError(invalid('options', 'no live tensors', '3 of them'))
   } finally {
     for (const handle of made.splice(0)) disposeTensor(handle)

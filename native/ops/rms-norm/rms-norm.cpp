@@ -24,10 +24,11 @@ Status run(const Forward& a, Runtime& runtime) {
     with_floating(a.x.dtype, [&]<typename T>() { forward_reference<T>(a); });
     return {};
   }
-  const ForwardParams params{a.x.as<float>(), a.weight.as<float>(), a.y.as<float>(), a.rstd.as<float>(), a.x.stride[0], a.y.stride[0],
-                             width,           static_cast<float>(a.eps)};
+  const ForwardParams params{a.x.as<float>(), a.weight.as<float>(), a.y.as<float>(), a.rstd.as<float>(),
+                             a.x.stride[0],   a.y.stride[0],        width,           static_cast<float>(a.eps)};
   const auto kernel = kernels(runtime.profile(), runtime.isa()).forward;
-  return runtime.parallel(Forward::name, tokens, Runtime::grain(width * 8), [&](int64_t begin, int64_t end, int) { kernel(params, begin, end); });
+  return runtime.parallel(Forward::name, tokens, Runtime::grain(width * 8),
+                          [&](int64_t begin, int64_t end, int) { kernel(params, begin, end); });
 }
 
 Status run(const Backward& a, Runtime& runtime) {
@@ -45,13 +46,24 @@ Status run(const Backward& a, Runtime& runtime) {
     with_floating(a.x.dtype, [&]<typename T>() { backward_reference<T>(a); });
     return {};
   }
-  const BackwardParams params{a.d_y.as<float>(),  a.x.as<float>(), a.weight.as<float>(), a.rstd.as<float>(), a.d_x.as<float>(), a.d_weight.as<float>(),
-                              a.d_y.stride[0], a.x.stride[0],   a.d_x.stride[0],      tokens,              width,              a.accumulate};
+  const BackwardParams params{a.d_y.as<float>(),
+                              a.x.as<float>(),
+                              a.weight.as<float>(),
+                              a.rstd.as<float>(),
+                              a.d_x.as<float>(),
+                              a.d_weight.as<float>(),
+                              a.d_y.stride[0],
+                              a.x.stride[0],
+                              a.d_x.stride[0],
+                              tokens,
+                              width,
+                              a.accumulate};
   const Kernels& table = kernels(runtime.profile(), runtime.isa());
   Status status = runtime.parallel(Backward::name, tokens, Runtime::grain(width * 12),
                                    [&](int64_t begin, int64_t end, int) { table.backward_x(params, begin, end); });
   if (!status.ok()) return status;
-  return runtime.parallel(Backward::name, width, weight_columns, [&](int64_t begin, int64_t end, int) { table.backward_weight(params, begin, end); });
+  return runtime.parallel(Backward::name, width, weight_columns,
+                          [&](int64_t begin, int64_t end, int) { table.backward_weight(params, begin, end); });
 }
 
 }  // namespace trilithon::rms_norm
