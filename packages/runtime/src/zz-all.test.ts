@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from 'node:fs'
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { test } from 'vitest'
 import { compose } from './compose/compose.ts'
@@ -30,6 +30,25 @@ test('all', async () => {
     try {
       const c = await compose({ root: root as never, argv: list.flatMap((x) => ['@', x]), workingDirectory: '/work/main', environment: {} })
       ok++
+      for (const part of ['trainer', 'orchestrator', 'inference', 'sft', 'rl']) {
+        const value = (c.resolved as any)[part]
+        if (!value) continue
+        writeFileSync('/tmp/w/r.json', JSON.stringify(value))
+        try {
+          const again = await compose({
+            root: part as never,
+            argv: ['@', '/tmp/w/r.json'],
+            workingDirectory: '/work/main',
+            environment: {},
+          })
+          const d = diff(value, (again.resolved as any)[part], part)
+          if (d.length) console.log('ROUND', relative(base, f), d.slice(0, 6))
+        } catch (e: any) {
+          console.log('ROUND', relative(base, f), part)
+          for (const p of e.problems?.length ? e.problems : [e]) console.log('   ', p.code, p.path, p.message)
+          if (!e.code) console.log(e.stack)
+        }
+      }
       if (process.env.SHOW && f.includes(process.env.SHOW))
         console.log(
           f,
@@ -47,3 +66,10 @@ test('all', async () => {
   }
   console.log('OK', ok, files.length)
 }, 60000)
+
+function diff(a: any, b: any, path: string): string[] {
+  if (JSON.stringify(a) === JSON.stringify(b)) return []
+  if (typeof a === 'object' && typeof b === 'object' && a && b)
+    return [...new Set([...Object.keys(a), ...Object.keys(b)])].flatMap((k) => diff(a[k], b[k], path + '.' + k))
+  return [`${path}: ${JSON.stringify(a)} -> ${JSON.stringify(b)}`]
+}

@@ -67,13 +67,22 @@ export async function compose(request: ComposeRequest): Promise<Composition> {
   problems.push(...absent.flatMap((one) => one.problems))
   claimed.push(...absent.flatMap((one) => one.value ?? []))
 
-  const resolution = resolveRoots(choice.tree, prepared.tree, mounts, absentParts, claimed, ownerHint)
+  const resolution = resolveRoots(choice.tree, prepared.tree, mounts, {
+    absentParts,
+    claimed,
+    ownerHint,
+    sharedConflict: prepared.problems.length > 0,
+  })
   problems.push(...resolution.problems)
   const { ordered, problems: disorder } = orderPlugins(plugins)
   problems.push(...disorder)
   const run = runFacts(roles, workingDirectory, resolution.resolved, mounts)
-  // A check sees a parsed configuration, so it can only be asked when there is one.
-  if (problems.length === 0) problems.push(...checkPlugins(ordered, run, mounts, prepared.tree, request.kernelReason ?? (() => undefined)))
+  const unavailable = [...absent.flatMap((one) => one.unavailable), ...resolution.unavailable]
+  // A check sees a parsed configuration, so it can only be asked when there is one. What is listed as unavailable is not a fault besides.
+  if (problems.length === 0) {
+    const found = checkPlugins(ordered, run, mounts, prepared.tree, request.kernelReason ?? (() => undefined))
+    problems.push(...found.filter((problem) => !unavailable.some(({ path }) => path === problem.path)))
+  }
   if (problems.length > 0) throw combineProblems(problems)
 
   const unused = [...candidates.listed].filter((candidate) => !chosen.some((one) => one.candidate === candidate))
@@ -84,7 +93,7 @@ export async function compose(request: ComposeRequest): Promise<Composition> {
     tree: prepared.tree,
     resolved: resolution.resolved,
     plugins: ordered,
-    unavailable: [...absent.flatMap((one) => one.unavailable), ...resolution.unavailable],
+    unavailable,
     ignored: resolution.ignored,
     notices: [
       ...prepared.notices,

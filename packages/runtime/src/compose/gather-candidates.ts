@@ -42,7 +42,8 @@ export async function gatherCandidates(tree: TableNode, workingDirectory: string
       }),
     )
   }
-  return { all: all.filter((candidate) => seamsById.has(candidate.manifest.seam)), listed, problems: faults }
+  const fits = (candidate: PluginCandidate) => seamsById.has(candidate.manifest.seam)
+  return { all: all.filter(fits), listed: new Set([...listed].filter(fits)), problems: faults }
 }
 
 async function readListed(name: string, workingDirectory: string, all: readonly PluginCandidate[]): Promise<PluginCandidate> {

@@ -18,19 +18,26 @@ export interface ResolvedRoots {
   readonly problems: readonly TrilithonError[]
 }
 
+export interface ResolveOptions {
+  /** Roots that could lie in this one and are not written: they are null. */
+  readonly absentParts: readonly string[]
+  readonly claimed: readonly ClaimedValue[]
+  readonly ownerHint: OwnerHint
+  /** Shared keys are in conflict, so rules between the roots would report the same a second time. */
+  readonly sharedConflict: boolean
+}
+
 /**
  * Parses what the plugins left of the tree with the schemas of the roots, puts the plugins' values back at their places, derives, and applies
  * the rules: first the roots below, then the root that holds them.
  *
- * `absentParts` names roots that could lie in this one and are not written: they are null. `written` is the whole tree with all claimed keys: it answers which keys the user gave, and where.
+ * `written` is the whole tree with all claimed keys: it answers which keys the user gave, and where.
  */
 export function resolveRoots(
   tree: TableNode,
   written: TableNode,
   mounts: readonly Mount[],
-  absentParts: readonly string[],
-  claimed: readonly ClaimedValue[],
-  ownerHint: OwnerHint,
+  { absentParts, claimed, ownerHint, sharedConflict }: ResolveOptions,
 ): ResolvedRoots {
   const resolved: Resolved = {}
   const problems: TrilithonError[] = []
@@ -60,7 +67,9 @@ export function resolveRoots(
       if (mount.at.length === 0 && below !== mount) config = { ...config, [below.at.join('.')]: resolved[below.root.name] ?? null }
     }
     const isGiven = (path: string) => nodeAt(written, [...mount.at, ...splitPath(path)]) !== undefined
-    const incomplete = mount.at.length === 0 && innermostFirst.some((below) => below !== mount && resolved[below.root.name] === undefined)
+    const isOuter = mount.at.length === 0 && innermostFirst.length > 1
+    const incomplete =
+      isOuter && (sharedConflict || innermostFirst.some((below) => below !== mount && resolved[below.root.name] === undefined))
     if (!incomplete) {
       config = (mount.root.derive?.(config as never, isGiven) as Record<string, unknown> | undefined) ?? config
       for (const problem of mount.root.rules?.(config as never, isGiven) ?? []) problems.push(ruleProblem(problem, mount, written))

@@ -174,6 +174,6 @@ function hintFor(issue: z.core.$ZodIssue, schemas: readonly z.core.$ZodType[], w
   const kinds = schemas.flatMap((schema) => (unionOptions(shapeOf(schema).core) ?? [shapeOf(schema).core]).map(kindOf))
   if (typeof value === 'string' && (kinds.includes('number') || kinds.includes('boolean')) && written.source.kind === 'file')
     return 'Write it without quotes.'
-  const meta = schemas.map((schema) => shapeOf(schema).meta['description']).find((description) => typeof description === 'string')
+  const meta = schemas.map((schema) => shapeOf(schema).meta.description).find((description) => typeof description === 'string')
   return typeof meta === 'string' ? `The key means: ${meta.replace(/\.$/, '')}.` : 'Change the value.'
 }

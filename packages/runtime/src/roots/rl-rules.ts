@@ -94,26 +94,29 @@ function* rankRules(config: RlConfiguration, isGiven: IsGiven): Iterable<CheckPr
       }
     return
   }
-  if (nodes.gpus_per_node % tp !== 0)
+  if (nodes.gpus_per_node % tp !== 0) {
     yield {
       message: `gpus_per_node ${nodes.gpus_per_node} is not a multiple of tp ${tp}`,
       path: 'inference.parallel.tp',
       hint: 'Choose a divisor.',
     }
-  else if (ranks !== gpus) {
-    const wanted = (spansNodes(inference) ? nodes.num_infer_nodes : 1) * (nodes.gpus_per_node / tp)
-    yield {
-      message: `inference has dp ${dp} x tp ${tp}, which makes ${ranks} ranks on ${gpus} GPUs`,
-      path: 'inference.parallel.dp',
-      hint: `Set inference.parallel.dp = ${wanted}.`,
-    }
+    return
   }
   const local = nodes.gpus_per_node / tp
-  if (spansNodes(inference) && inference.data_parallel_size_local !== local)
+  const written = inference.data_parallel_size_local ?? local
+  if (written !== local)
     yield {
-      message: `data_parallel_size_local ${inference.data_parallel_size_local} is not gpus_per_node / tp = ${local}`,
+      message: `data_parallel_size_local ${written} is not gpus_per_node / tp = ${local}`,
       path: 'inference.data_parallel_size_local',
       hint: 'Remove data_parallel_size_local.',
+    }
+  // Engines that do not share experts are counted per node or over all nodes of a replica; those that do, only over all nodes.
+  const whole = local * nodes.num_infer_nodes
+  if (dp !== whole && (dp !== local || spansNodes(inference)))
+    yield {
+      message: `inference has dp ${dp} x tp ${tp} = ${dp * tp} ranks for ${whole * tp} GPUs of a replica (${gpus} in all)`,
+      path: 'inference.parallel.dp',
+      hint: `Set inference.parallel.dp = ${whole}.`,
     }
 }
 

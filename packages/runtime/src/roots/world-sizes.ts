@@ -3,7 +3,7 @@ import { multiNode, type RlConfiguration } from './rl-configuration.ts'
 /** How many ranks train and generate, and how many GPUs (processes, where there are none) the deployment gives them. */
 export interface WorldSizes {
   readonly train: number
-  /** Ranks that the configuration of inference makes: dp x tp on each independent group of nodes. */
+  /** Ranks that the configuration of inference makes, over all nodes and replicas. */
   readonly inference: number
   /** GPUs that the deployment sets aside for inference. */
   readonly inferenceGpus: number
@@ -22,13 +22,13 @@ export function worldSizes(config: RlConfiguration): WorldSizes {
     }
   }
   const inferenceNodes = nodes.num_infer_nodes * nodes.num_infer_replicas
-  // With shared experts dp spans the nodes of a replica; otherwise every node is a group of its own.
-  const expertParallel = inference !== null && spansNodes(inference)
-  return {
-    train: nodes.num_train_nodes * nodes.gpus_per_node,
-    inference: ranks * (expertParallel ? nodes.num_infer_replicas : inferenceNodes),
-    inferenceGpus: inference === null ? 0 : inferenceNodes * nodes.gpus_per_node,
-  }
+  const gpus = inferenceNodes * nodes.gpus_per_node
+  const train = nodes.num_train_nodes * nodes.gpus_per_node
+  if (inference === null) return { train, inference: 0, inferenceGpus: 0 }
+  // With shared experts dp spans the nodes of a replica; otherwise every node has engines of its own.
+  if (spansNodes(inference)) return { train, inference: ranks * nodes.num_infer_replicas, inferenceGpus: gpus }
+  const local = inference.data_parallel_size_local ?? inference.parallel.dp
+  return { train, inference: local * inference.parallel.tp * inferenceNodes, inferenceGpus: gpus }
 }
 
 /** Whether the data ranks of an engine are spread over the nodes of a replica. */
