@@ -10,7 +10,8 @@ export interface RenderOptions {
 type Style = Parameters<typeof styleText>[0]
 
 function painter({ colors }: RenderOptions): (style: Style, text: string) => string {
-  return (style, text) => (colors ? styleText(style, text) : stripVTControlCharacters(text))
+  // The caller has looked at its stream; Node would look at standard output instead.
+  return (style, text) => (colors ? styleText(style, text, { validateStream: false }) : stripVTControlCharacters(text))
 }
 
 /** The dry run's text: what was read, who takes what, what is missing here. */
