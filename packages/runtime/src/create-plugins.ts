@@ -1,7 +1,7 @@
 import { type Logger, type RunFacts, TrilithonError } from '@trilithon/core'
 import type { ComposedPlugin } from './compose/composition.ts'
 import { needsOf } from './compose/order-plugins.ts'
-import { createRunContainer, type RunContainer } from './container.ts'
+import type { RunContainer } from './container.ts'
 
 export interface CreatePluginsOptions {
   readonly run: RunFacts
@@ -14,6 +14,8 @@ export interface CreatePluginsOptions {
  * of and the error is `PLUGIN_FAILED`.
  */
 export async function createPlugins(plugins: readonly ComposedPlugin[], options: CreatePluginsOptions): Promise<RunContainer> {
+  // A dry run creates nothing, so it does not load the container either.
+  const { createRunContainer } = await import('./container.ts')
   const container = createRunContainer()
   for (const { definition, config } of plugins) {
     try {

@@ -6,7 +6,7 @@
 export { type ComposeRequest, compose } from './compose/compose.ts'
 export type { ComposedPlugin, Composition, IgnoredKey, UnavailableKey } from './compose/composition.ts'
 export { findRoot, type RootDefinition, type RootName, rootNames } from './compose/root-definitions.ts'
-export { createRunContainer, type RunContainer } from './container.ts'
+export type { RunContainer } from './container.ts'
 export { type CreatePluginsOptions, createPlugins } from './create-plugins.ts'
 export { builtInCandidates } from './plugins/built-in.ts'
 export type { PluginCandidate } from './plugins/candidate.ts'

@@ -34,12 +34,18 @@ export function knownPlugins(): readonly KnownPlugin[] {
   return loaded
 }
 
-/** Strict schema of a known claim's keys, each with its inactive value as default. */
+const schemas = new WeakMap<KnownClaim, z.ZodObject>()
+
+/** Strict schema of a known claim's keys, each with its inactive value as default. Made once per claim: it is asked for at every key. */
 export function schemaOfKnownClaim(claim: KnownClaim): z.ZodObject {
+  const known = schemas.get(claim)
+  if (known !== undefined) return known
   const shape: Record<string, z.ZodType> = {}
   for (const [key, { schema, inactive, description }] of Object.entries(claim.keys)) {
     const parsed = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0])
     shape[key] = (inactive === undefined ? parsed : parsed.default(inactive)).describe(description)
   }
-  return z.strictObject(shape)
+  const made = z.strictObject(shape)
+  schemas.set(claim, made)
+  return made
 }

@@ -1,6 +1,5 @@
 import type { LogFields, Logger, LogLevel } from '@trilithon/core'
-import pino from 'pino'
-import pretty from 'pino-pretty'
+import type pino from 'pino'
 
 export interface LoggerOptions {
   readonly level: LogLevel
@@ -30,7 +29,9 @@ export function logLevelOf(name: string): LogLevel {
 }
 
 /** Writes each line before the call returns, so that nothing is lost when the process ends. */
-export function createLogger({ level, json, fd = 2, colors = false, name }: LoggerOptions): Logger {
+export async function createLogger({ level, json, fd = 2, colors = false, name }: LoggerOptions): Promise<Logger> {
+  // Loaded when a process starts to log, not by every dry run.
+  const [{ default: pino }, { default: pretty }] = await Promise.all([import('pino'), import('pino-pretty')])
   const stream = json
     ? pino.destination({ fd, sync: true })
     : pretty({ destination: fd, sync: true, colorize: colors, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' })
