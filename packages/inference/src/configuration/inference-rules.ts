@@ -6,9 +6,9 @@ import { inferencePluginKeys } from './plugin-keys.ts'
 /** Ranks that vLLM serves adapters with; a rank is rounded up to the next of them. */
 const loraRanks = [8, 16, 32, 64, 128, 256, 320, 512]
 
-/** The rank that is served for adapters of `rank`; above the largest there is none, and a rule says so. */
-export function loraRankOf(rank: number): number {
-  return loraRanks.find((allowed) => allowed >= rank) ?? rank
+/** The rank that is served for adapters of `rank`; undefined where that is more than any engine serves. */
+export function loraRankOf(rank: number): number | undefined {
+  return loraRanks.find((allowed) => allowed >= rank)
 }
 
 /** HTTP processes: none without a server, one with LoRA, otherwise one per local engine where the number was not written. */
@@ -47,7 +47,7 @@ export function deriveInference(config: InferenceConfiguration, isGiven: IsGiven
   return {
     ...next,
     api_server_count: apiServerCount(next, isGiven),
-    ...(rank === null ? {} : { max_lora_rank: loraRankOf(rank) }),
+    ...(rank === null ? {} : { max_lora_rank: loraRankOf(rank) ?? rank }),
   }
 }
 
@@ -74,7 +74,10 @@ export function* inferenceRules(config: InferenceConfiguration): Iterable<CheckP
       path: 'enable_prefix_caching',
       hint: 'Remove enable_prefix_caching = false.',
     }
-  const largest = loraRanks.at(-1) ?? 0
-  if (keys.max_lora_rank !== null && keys.max_lora_rank > largest)
-    yield { message: `max_lora_rank ${keys.max_lora_rank} is above ${largest}`, path: 'max_lora_rank', hint: `Choose at most ${largest}.` }
+  if (keys.max_lora_rank !== null && loraRankOf(keys.max_lora_rank) === undefined)
+    yield {
+      message: `max_lora_rank ${keys.max_lora_rank} is more than any engine serves`,
+      path: 'max_lora_rank',
+      hint: `Choose at most ${loraRanks.at(-1)}.`,
+    }
 }

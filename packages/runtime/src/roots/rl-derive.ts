@@ -27,7 +27,7 @@ function deriveLora(config: RlConfiguration): RlConfiguration {
   const lora = { name: policyLora?.name ?? `r${rank}-a${alpha}`, rank, alpha }
   const { orchestrator, inference } = config
   const student = { ...orchestrator.student, model: { ...orchestrator.student.model, lora } }
-  const served = { enable_lora: true, max_lora_rank: loraRankOf(trainerLora.rank), api_server_count: 1 }
+  const served = { enable_lora: true, max_lora_rank: loraRankOf(trainerLora.rank) ?? trainerLora.rank, api_server_count: 1 }
   return {
     ...config,
     orchestrator: { ...orchestrator, student },

@@ -1,5 +1,5 @@
 import type { CheckProblem, IsGiven } from '@trilithon/core'
-import { inferencePluginKeys } from '@trilithon/inference'
+import { inferencePluginKeys, loraRankOf } from '@trilithon/inference'
 import { type BroadcastKeys, multiNode, type RlConfiguration, rlPluginKeys } from './rl-configuration.ts'
 import { spansNodes, worldSizes } from './world-sizes.ts'
 
@@ -258,6 +258,12 @@ function* monitorRules(config: RlConfiguration): Iterable<CheckProblem> {
 function* loraRules(config: RlConfiguration): Iterable<CheckProblem> {
   const { trainerLora, policyLora } = rlPluginKeys(config)
   if (trainerLora === null || policyLora === null) return
+  if (config.inference !== null && loraRankOf(trainerLora.rank) === undefined)
+    yield {
+      message: `trainer.model.lora.rank ${trainerLora.rank} is more than any engine serves`,
+      path: 'trainer.model.lora.rank',
+      hint: 'Choose at most 512.',
+    }
   for (const key of ['rank', 'alpha'] as const) {
     if (policyLora[key] !== trainerLora[key])
       yield {

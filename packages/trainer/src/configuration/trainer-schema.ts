@@ -1,4 +1,4 @@
-import { ExperimentalTable, NumericsProfile, PluginPaths, RolloutTransport, TokenizerTable } from '@trilithon/core'
+import { NumericsProfile, PluginPaths, RolloutTransport, TokenizerTable } from '@trilithon/core'
 import { z } from 'zod'
 import { CheckpointTable } from './checkpoint-table.ts'
 import { LossTable } from './loss-table.ts'
@@ -53,6 +53,5 @@ export const TrainerSchema = z.strictObject({
     .boolean()
     .default(false)
     .meta({ description: 'Write what the trainer knows of every token.', unavailable: 'Token export is not built yet.' }),
-  experimental: ExperimentalTable,
 })
 export type TrainerConfiguration = z.output<typeof TrainerSchema>

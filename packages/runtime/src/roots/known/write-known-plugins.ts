@@ -34,17 +34,13 @@ function simplify({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; json
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
   if (zodSchema._zod.def.type === 'record') {
-    const values = z.toJSONSchema((zodSchema as unknown as z.ZodRecord).valueType as z.ZodType, { io: 'input' })
-    jsonSchema.additionalProperties = '$ref' in values || '$defs' in values ? {} : typeOnly(values)
-    const names = jsonSchema.propertyNames
-    if (typeof names !== 'object' || names.enum === undefined) delete jsonSchema.propertyNames
+    const { valueType } = zodSchema._zod.def as { readonly valueType: z.core.$ZodType } & typeof zodSchema._zod.def
+    // `z.json()` is a recursive definition of what JSON Schema calls `{}`.
+    if (valueType._zod.def.type === 'lazy') jsonSchema.additionalProperties = {}
+    delete jsonSchema.propertyNames
   }
   if (jsonSchema.default !== undefined) {
     const whole = (zodSchema as unknown as z.ZodType).safeParse(undefined)
     if (whole.success) jsonSchema.default = whole.data
   }
-}
-
-function typeOnly({ $schema: _, ...schema }: z.core.JSONSchema.BaseSchema): z.core.JSONSchema.BaseSchema {
-  return schema
 }
