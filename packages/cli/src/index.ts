@@ -3,4 +3,5 @@
  *
  * @module
  */
-export { type CommandLineHost, runCommandLine } from './run-command-line.ts'
+export type { CommandLineHost } from './host.ts'
+export { runCommandLine } from './run-command-line.ts'

@@ -1,6 +1,6 @@
 import { TrilithonError } from '@trilithon/core'
 import { renderCauses, renderError } from '@trilithon/runtime'
-import { type CommandLineHost, usesColors } from './run-command-line.ts'
+import { type CommandLineHost, usesColors } from './host.ts'
 
 /** Writes an error once, for a person to standard error or with `json` to standard output, and gives the exit status that belongs to it. */
 export function reportFailure(

@@ -3,25 +3,8 @@ import { doctorCommand } from './commands/doctor.ts'
 import { pluginsCommand } from './commands/plugins.ts'
 import { roleCommands } from './commands/role.ts'
 import { schemaCommand } from './commands/schema.ts'
+import type { CommandLineHost } from './host.ts'
 import { reportFailure } from './report-failure.ts'
-
-/** What the command line touches of its process. */
-export interface CommandLineHost {
-  readonly workingDirectory: string
-  readonly environment: NodeJS.ProcessEnv
-  readonly stdout: Output
-  readonly stderr: Output
-}
-
-export interface Output {
-  write(text: string): unknown
-  readonly isTTY?: boolean
-}
-
-/** Colours on a terminal only, and not where the user has said no. */
-export function usesColors(output: Output, environment: NodeJS.ProcessEnv): boolean {
-  return output.isTTY === true && (environment.NO_COLOR ?? '') === '' && environment.TERM !== 'dumb'
-}
 
 /**
  * Runs one command and resolves to its exit status: 0 done, 1 run failed, 2 configuration or usage, 3 not available here, 130 interrupted.

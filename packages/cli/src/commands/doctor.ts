@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { TrilithonError } from '@trilithon/core'
 import { Command } from 'commander'
-import { type CommandLineHost, usesColors } from '../run-command-line.ts'
+import { type CommandLineHost, usesColors } from '../host.ts'
 
 /** One thing that is here or not; `reason` says why not, `detail` what was found. */
 interface Finding {

@@ -1,6 +1,6 @@
 import { coreSeams, TrilithonError } from '@trilithon/core'
 import { Command } from 'commander'
-import type { CommandLineHost } from '../run-command-line.ts'
+import type { CommandLineHost } from '../host.ts'
 
 interface PluginRow {
   readonly seam: string

@@ -1,7 +1,7 @@
 import { combineProblems, TrilithonError } from '@trilithon/core'
 import type { Composition, RootName, UnavailableKey } from '@trilithon/runtime'
 import { Command } from 'commander'
-import { type CommandLineHost, usesColors } from '../run-command-line.ts'
+import { type CommandLineHost, usesColors } from '../host.ts'
 
 /** Flags of the command line itself; every other flag is a key of the configuration. */
 const ownFlags = ['--dry-run', '--json', '--verbose', '--help', '-h'] as const

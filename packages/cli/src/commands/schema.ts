@@ -1,7 +1,7 @@
 import { TrilithonError } from '@trilithon/core'
 import type { RootName } from '@trilithon/runtime'
 import { Command } from 'commander'
-import type { CommandLineHost } from '../run-command-line.ts'
+import type { CommandLineHost } from '../host.ts'
 
 /** JSON Schema of a root's files, for editors: `"#:schema ./trilithon-rl.schema.json"` at the top of a TOML file. */
 export function schemaCommand(host: CommandLineHost, finish: (status: number) => void): Command {
