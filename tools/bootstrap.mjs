@@ -10,31 +10,13 @@
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { run } from './lib/run.mjs'
+import { run, toolEnvironment, toolsDir } from './lib/run.mjs'
 import { isMain, projectRoot as root } from './lib/workspace.mjs'
 
-const toolsDir = join(root, '.tools')
 const stampFile = join(root, 'node_modules', '.trilithon-stamp')
 const say = (/** @type {string} */ sentence) => process.stderr.write(`trilithon: ${sentence}\n`)
-
-/** The environment in which workspace tools run: the clone's own pnpm first; nx without daemon, plugin processes, redrawn screens and files elsewhere. */
-export function toolEnvironment() {
-  const bins = [join(toolsDir, 'node_modules', '.bin'), join(root, 'node_modules', '.bin')]
-  return {
-    ...process.env,
-    PATH: [...bins, process.env.PATH ?? ''].join(delimiter),
-    NX_DAEMON: 'false',
-    NX_ISOLATE_PLUGINS: 'false',
-    NX_TUI: 'false',
-    NX_NO_CLOUD: 'true',
-    NX_SKIP_NATIVE_FILE_CACHE: 'true',
-    // A kept result is read later, on a terminal or not.
-    FORCE_COLOR: '0',
-    pnpm_config_update_notifier: 'false',
-  }
-}
 
 /** One sentence per missing prerequisite, with the package that brings it. */
 export function missingPrerequisites() {

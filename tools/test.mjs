@@ -8,8 +8,7 @@
  */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { toolEnvironment } from './bootstrap.mjs'
-import { run } from './lib/run.mjs'
+import { run, toolEnvironment } from './lib/run.mjs'
 import { isMain, projectRoot, workspaceMembers } from './lib/workspace.mjs'
 
 /**

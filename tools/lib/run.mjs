@@ -1,6 +1,28 @@
 // @ts-check
-/** Runs programs so that an interruption leaves nothing behind. */
+/** Runs the tools of the workspace, so that an interruption leaves nothing behind. */
 import { spawn } from 'node:child_process'
+import { delimiter, join } from 'node:path'
+import { projectRoot } from './workspace.mjs'
+
+/** Where the clone keeps its own pnpm. */
+export const toolsDir = join(projectRoot, '.tools')
+
+/** The environment in which workspace tools run: the clone's own pnpm first; nx without daemon, plugin processes, redrawn screens and files elsewhere. */
+export function toolEnvironment() {
+  const bins = [join(toolsDir, 'node_modules', '.bin'), join(projectRoot, 'node_modules', '.bin')]
+  return {
+    ...process.env,
+    PATH: [...bins, process.env.PATH ?? ''].join(delimiter),
+    NX_DAEMON: 'false',
+    NX_ISOLATE_PLUGINS: 'false',
+    NX_TUI: 'false',
+    NX_NO_CLOUD: 'true',
+    NX_SKIP_NATIVE_FILE_CACHE: 'true',
+    // A kept result is read later, on a terminal or not.
+    FORCE_COLOR: '0',
+    pnpm_config_update_notifier: 'false',
+  }
+}
 
 /**
  * @typedef {object} RunOptions

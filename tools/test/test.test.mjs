@@ -58,8 +58,7 @@ function runTests(programs = {}, files = {}, args = []) {
     ...files,
   }
   return withTree(tree, (root) => {
-    for (const path of ['test.mjs', 'bootstrap.mjs', 'lib'])
-      cpSync(join(projectRoot, 'tools', path), join(root, 'tools', path), { recursive: true })
+    for (const path of ['test.mjs', 'lib']) cpSync(join(projectRoot, 'tools', path), join(root, 'tools', path), { recursive: true })
     for (const [name, body] of Object.entries(all)) {
       const path = join(root, 'node_modules', '.bin', name)
       mkdirSync(dirname(path), { recursive: true })
