@@ -32,10 +32,12 @@ export class DeadlineHeap<T extends Expiring> {
     item.heapIndex = -1
   }
 
-  /** The item with the earliest deadline, if that is at or before `nowMs`. */
-  findExpired(nowMs: number): T | undefined {
+  /** Takes the item with the earliest deadline out, if that is at or before `nowMs`. */
+  takeExpired(nowMs: number): T | undefined {
     const first = this.#items[0]
-    return first !== undefined && first.deadlineMs <= nowMs ? first : undefined
+    if (first === undefined || first.deadlineMs > nowMs) return undefined
+    this.remove(first)
+    return first
   }
 
   clear(): void {

@@ -106,7 +106,7 @@ export class StickyRouter implements Router {
 
   /** Drops the leases that have expired and those of workers that have left the view. */
   #settle(workers: readonly FleetWorker[], nowMs: number): void {
-    for (let lease = this.#leases.findExpired(nowMs); lease !== undefined; lease = this.#leases.findExpired(nowMs)) this.#end(lease)
+    for (let lease = this.#leases.takeExpired(nowMs); lease !== undefined; lease = this.#leases.takeExpired(nowMs)) this.#end(lease)
 
     let present = 0
     for (const worker of workers) if (this.#leasesByWorker.has(worker.id)) present++
