@@ -49,40 +49,41 @@ export function resolveRoots(
   const innermostFirst = [...mounts].sort((a, b) => b.at.length - a.at.length)
 
   for (const mount of innermostFirst) {
-    const own = ownTable(tree, mount, mounts)
-    const flagFaults: TrilithonError[] = []
-    const conformed = conform(own, mount.root.schema, mount.at, flagFaults)
-    const reported = new Set(flagFaults.flatMap((problem) => problem.path ?? []))
-    const { value, problems: faults } = validate(conformed, mount.root.schema, mount.at, reported, ownerHint)
-    problems.push(...flagFaults, ...faults)
-    if (value === undefined) continue
+    const parsed = parseOwnKeys(tree, mount, mounts, ownerHint)
+    problems.push(...parsed.problems)
+    if (parsed.value === undefined) continue
+    listMeta(parsed.value, mount, written, unavailable, ignored)
 
-    listMeta(value, mount, written, unavailable, ignored)
-    let config = value as Record<string, unknown>
-    if (mount.at.length === 0) for (const part of absentParts) config = { ...config, [part]: null }
-    for (const { path, value: part } of outermostFirst) {
-      if (mountOf(path, innermostFirst) === mount) config = mergedAt(config, path.slice(mount.at.length), part)
+    const below = mounts.filter((other) => other !== mount && other.at.length > mount.at.length)
+    let config: Record<string, unknown> = { ...parsed.value }
+    if (mount.at.length === 0) for (const part of absentParts) config[part] = null
+    for (const { path, value } of outermostFirst) {
+      if (mountOf(path, innermostFirst) === mount) config = mergedAt(config, path.slice(mount.at.length), value)
     }
-    for (const below of innermostFirst) {
-      if (mount.at.length === 0 && below !== mount) config = { ...config, [below.at.join('.')]: resolved[below.root.name] ?? null }
-    }
+    for (const part of below) config[joinPath(part.at)] = resolved[part.root.name]
+    resolved[mount.root.name] = config
+    // Values between roots follow from whole roots, and a conflict of shared keys would be reported a second time.
+    if (below.length > 0 && (sharedConflict || below.some((part) => resolved[part.root.name] === undefined))) continue
+
     const isGiven = (path: string) => nodeAt(written, [...mount.at, ...splitPath(path)]) !== undefined
-    const isOuter = mount.at.length === 0 && innermostFirst.length > 1
-    const incomplete =
-      isOuter && (sharedConflict || innermostFirst.some((below) => below !== mount && resolved[below.root.name] === undefined))
-    if (!incomplete) {
-      config = (mount.root.derive?.(config as never, isGiven) as Record<string, unknown> | undefined) ?? config
-      for (const problem of mount.root.rules?.(config as never, isGiven) ?? []) problems.push(ruleProblem(problem, mount, written))
-      notices.push(...(mount.root.notices?.(config as never, isGiven) ?? []))
-    }
+    config = (mount.root.derive?.(config as never, isGiven) as Record<string, unknown> | undefined) ?? config
+    for (const problem of mount.root.rules?.(config as never, isGiven) ?? []) problems.push(ruleProblem(problem, mount, written))
+    notices.push(...(mount.root.notices?.(config as never, isGiven) ?? []))
     resolved[mount.root.name] = config
     // What the outer root derived for the roots below is theirs.
-    for (const below of innermostFirst) {
-      if (below !== mount && mount.at.length === 0 && !incomplete)
-        resolved[below.root.name] = config[below.at.join('.')] as Record<string, unknown>
-    }
+    for (const part of below) resolved[part.root.name] = config[joinPath(part.at)] as Record<string, unknown>
   }
   return { resolved, unavailable, ignored, notices, problems }
+}
+
+/** A root's own keys through its own schema. */
+function parseOwnKeys(tree: TableNode, mount: Mount, mounts: readonly Mount[], ownerHint: OwnerHint) {
+  const { schema } = mount.root
+  const flagFaults: TrilithonError[] = []
+  const conformed = conform(ownTable(tree, mount, mounts), schema, mount.at, flagFaults)
+  const reported = new Set(flagFaults.flatMap((problem) => problem.path ?? []))
+  const { value, problems } = validate(conformed, schema, mount.at, reported, ownerHint)
+  return { value, problems: [...flagFaults, ...problems] }
 }
 
 /** The part of the tree that a root's own schema judges: without the roots that lie in it. */
