@@ -38,7 +38,7 @@ export const RlSchema = z.strictObject({
   seq_len: z.int().min(1).nullable().default(null).describe(shared('Tokens of the longest sequence; null leaves it to each role.')),
   weight_broadcast: z
     .strictObject({
-      type: z.enum(['filesystem', 'nccl']).default('filesystem').describe(shared('How a new version of the weights reaches the engines.')),
+      type: z.string().min(1).default('filesystem').describe(shared('How a new version of the weights reaches the engines.')),
       port: z.int().min(1).max(65535).default(29501).describe(shared('TCP port where the ranks of nccl meet.')),
       timeout: z.int().min(1).default(1200).describe(shared('Seconds that a rank of nccl waits for the others.')),
       quantize_in_weight_transfer: z.boolean().default(false).describe(shared('Send the weights as the fp8 kernels read them; nccl only.')),

@@ -111,6 +111,12 @@ test.each<[string, object, { model?: object; top?: object }, string]>([
   expect(pathsOf(resolve(written, plugin))).toEqual([path])
 })
 
+test('GPUs of one node are said to be unused on several', () => {
+  const noticesOf = (deployment: object) => [...(sftRoot.notices?.(resolve({}, { top: { slurm: {}, deployment } }), nothing) ?? [])]
+  expect(noticesOf({ ...multiNode, num_gpus: 4 })).toHaveLength(1)
+  expect(noticesOf({ ...multiNode, num_gpus: null })).toHaveLength(0)
+})
+
 test('the defaults break no rule', () => {
   expect(pathsOf(resolve({}))).toEqual([])
 })

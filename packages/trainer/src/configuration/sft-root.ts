@@ -1,5 +1,5 @@
 import { defineConfigurationRoot } from '@trilithon/core'
-import { deriveSft, sftRules } from './sft-rules.ts'
+import { deriveSft, sftNotices, sftRules } from './sft-rules.ts'
 import { SftSchema } from './sft-schema.ts'
 import { modelNotices, modelRules } from './trainer-rules.ts'
 
@@ -13,5 +13,8 @@ export const sftRoot = defineConfigurationRoot({
     yield* modelRules(config)
     yield* sftRules(config)
   },
-  notices: modelNotices,
+  *notices(config, isGiven) {
+    yield* modelNotices(config, isGiven)
+    yield* sftNotices(config)
+  },
 })

@@ -39,6 +39,13 @@ export function deriveSft(config: SftConfiguration): SftConfiguration {
   }
 }
 
+/** Values of sft that were written and are not used. */
+export function* sftNotices(config: SftConfiguration): Iterable<string> {
+  const { num_gpus } = config.deployment as { readonly num_gpus?: number | null }
+  if (multiNode(config) !== undefined && num_gpus != null)
+    yield 'deployment.num_gpus is not used: on several nodes all GPUs of a node train.'
+}
+
 /** Rules of sft alone. */
 export function* sftRules(config: SftConfiguration): Iterable<CheckProblem> {
   const keys = modelPluginKeys(config.model)
