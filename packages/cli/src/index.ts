@@ -4,4 +4,5 @@
  * @module
  */
 export type { CommandLineHost } from './host.ts'
+export { type PluginPlan, type PluginRequest, planPlugin } from './new-plugin/plan-plugin.ts'
 export { runCommandLine } from './run-command-line.ts'

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { doctorCommand } from './commands/doctor.ts'
+import { newCommand } from './commands/new.ts'
 import { pluginsCommand } from './commands/plugins.ts'
 import { roleCommands } from './commands/role.ts'
 import { schemaCommand } from './commands/schema.ts'
@@ -29,6 +30,7 @@ export async function runCommandLine(argv: readonly string[], host: CommandLineH
     pluginsCommand(host, finish),
     doctorCommand(host, finish),
     schemaCommand(host, finish),
+    newCommand(host, finish),
   ]) {
     program.addCommand(
       command.exitOverride().configureOutput({ writeOut: (text) => host.stdout.write(text), writeErr: (text) => host.stderr.write(text) }),

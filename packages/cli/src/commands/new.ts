@@ -12,8 +12,8 @@ export function newCommand(host: CommandLineHost, finish: (status: number) => vo
   const plugin = new Command('plugin')
     .summary('the start of a plugin')
     .description(
-      'Writes a package that compiles, passes describePlugin, and fails the suite of its seam with the list of what to write: in plugins/ inside\n' +
-        'of the workspace of Trilithon, elsewhere in a folder of its name.',
+      'Writes a package that compiles, passes describePlugin, and fails the suite of its seam with the list of what to write. ' +
+        'Inside of the workspace of Trilithon it goes to plugins/, elsewhere into a folder of its name.',
     )
     .argument('<name>', 'npm name in kebab-case, with a scope or without: my-router, @acme/my-router')
     .requiredOption('--seam <seam>', `what it fills: ${templateSeams.join(', ')}`)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { TrilithonError } from '@trilithon/core'
 import { type PluginPlace, pascalCase, pluginNames } from './plugin-names.ts'
-import { packageFiles } from './plugin-package.ts'
+import { pluginPackage } from './plugin-package.ts'
 import { resolveSeamTemplate } from './seam-templates.ts'
 
 export interface PluginRequest {
@@ -41,10 +41,10 @@ export function planPlugin({ name, seam, place, exists }: PluginRequest): Plugin
     throw new TrilithonError('USAGE_INVALID', `${obstacle} exists already`, { path: obstacle, hint: 'Choose another name, or remove it.' })
 
   const sources = ['index.ts', 'filling.ts', 'test.ts'].map((file) => readTemplate(`${seam}/${file}`))
-  const isTaken = (className: string) => sources.some((text) => new RegExp(`\\b${className}\\b`).test(text))
-  // A plugin called `router` must not hide the token that its own files import.
-  const className = isTaken(pascalCase(baseName)) ? `My${pascalCase(baseName)}` : pascalCase(baseName)
-  const fileName = className === pascalCase(baseName) ? baseName : `my-${baseName}`
+  const plainClass = pascalCase(baseName)
+  // A plugin called `router` must not hide the token that its own files import, nor one called `index` the entry.
+  const isFree = baseName !== 'index' && sources.every((text) => !new RegExp(`\\b${plainClass}\\b`).test(text))
+  const [className, fileName] = isFree ? [plainClass, baseName] : [`My${plainClass}`, `my-${baseName}`]
   const testCommand = place === 'workspace' ? `\`./trilithon test ${folder}\`` : '`npm test`'
   const words: Readonly<Record<string, string>> = {
     ...names,
@@ -57,9 +57,9 @@ export function planPlugin({ name, seam, place, exists }: PluginRequest): Plugin
   const fill = (text: string) => text.replace(/\{\{(\w+)\}\}/g, (match, word: string) => words[word] ?? match)
   const [index = '', filling = '', test = ''] = sources
   const files = {
-    ...Object.fromEntries(
-      Object.entries(packageFiles(names, template, place)).map(([file, data]) => [file, `${JSON.stringify(data, null, 2)}\n`]),
-    ),
+    'package.json': `${JSON.stringify(pluginPackage(names, template, place), null, 2)}\n`,
+    'tsconfig.json': readTemplate(`${place}/tsconfig.json`),
+    'tsconfig.build.json': readTemplate(`${place}/tsconfig.build.json`),
     'README.md': fill(readTemplate('README.md')),
     'src/index.ts': fill(index),
     [`src/${fileName}.ts`]: fill(filling),
