@@ -185,7 +185,7 @@ describe('choice of plugins', () => {
     expect(mine.notices).toEqual(['The plugin ./r.ts is listed, and no key chooses it.'])
     const typed = await folder.compose('orchestrator', ['@', 'a.toml', '--router.type', 'typed'])
     expect(typed.plugins[0]?.candidate.name).toBe('./r.ts')
-    expect(typed.resolved.orchestrator).toMatchObject({ router: { type: 'typed', weight: 2.5 } })
+    expect(typed.resolved.orchestrator).toMatchObject({ router: { type: 'typed', weight: 1 } })
   })
 
   it('chooses an installed package by its manifest, by full name or claimed word, and runs nothing else', async () => {
@@ -405,5 +405,47 @@ describe('choice of plugins', () => {
       message: 'p could not be created: no port',
     })
     expect(globalThis).toMatchObject({ disposedReplay: true })
+  })
+})
+
+describe('switching a variant', () => {
+  it('drops what only the old variant knows, between files and by a flag, and keeps what both know', async () => {
+    folder.write({
+      'a.toml': `${minimal}[trainer.optim]\ntype = "muon"\nmu = 0.9\nlr = 0.5\n[trainer.scheduler]\ntype = "linear"\ndecay_steps = 3\nwarmup_steps = 4\n`,
+      'b.toml': '[trainer.scheduler]\ntype = "cosine"\n',
+    })
+    const { resolved } = await folder.compose('rl', ['@', 'a.toml', '@', 'b.toml', '--trainer.optim.type', 'sgd'])
+    expect(resolved.trainer).toMatchObject({ optim: { type: 'sgd', lr: 0.5 }, scheduler: { type: 'cosine', warmup_steps: 4 } })
+    expect(await folder.problems('rl', ['@', 'a.toml', '--trainer.optim.type', 'sgd', '--trainer.optim.mu', '1'])).toMatchObject([
+      { code: 'USAGE_INVALID', path: 'trainer.optim.mu' },
+    ])
+  })
+
+  it('drops all keys of another plugin', async () => {
+    folder.write({ 'a.toml': `${minimal}[inference.kv_cache_offload]\ntype = "mooncake"\ndevice_name = "x"\ncpu = { num_bytes = 5 }\n` })
+    const { resolved, unavailable } = await folder.compose('rl', [
+      '@',
+      'a.toml',
+      '--inference.kv-cache-offload',
+      '{"type": "native", "cpu": {"num_bytes": 7}}',
+    ])
+    expect(resolved.inference).toMatchObject({ kv_cache_offload: { type: 'native', cpu: { num_bytes: 7 } } })
+    expect(unavailable).toEqual([])
+  })
+
+  it('lists a variant that is not built', async () => {
+    folder.write({ 'a.toml': minimal })
+    const { unavailable } = await folder.compose('rl', ['@', 'a.toml', '--trainer.optim.type', 'muon'])
+    expect(unavailable).toMatchObject([{ path: 'trainer.optim.type', value: 'muon', source: { flag: '--trainer.optim.type' } }])
+  })
+})
+
+describe('keys that are switched off', () => {
+  it('by --no- and by "None", whoever owns them', async () => {
+    folder.write({ 'a.toml': `${minimal}[wandb]\nproject = "p"\n`, 'b.toml': 'inference = "None"\n' })
+    expect((await folder.compose('rl', ['@', 'a.toml', '--no-wandb'])).unavailable).toEqual([])
+    const { resolved, roles } = await folder.compose('rl', ['@', 'a.toml', '@', 'b.toml'])
+    expect(resolved.rl?.inference).toBeNull()
+    expect(roles).not.toContain('inference')
   })
 })

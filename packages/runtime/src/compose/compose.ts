@@ -1,11 +1,11 @@
 import { combineProblems, type RunFacts, TrilithonError } from '@trilithon/core'
 import { gather } from '../config/gather.ts'
-import { joinPath, sourceAt, type TableNode } from '../config/tree.ts'
+import { joinPath, nodeAt, sourceAt, type TableNode, withNode } from '../config/tree.ts'
 import { builtInPlugins } from '../plugins/built-in.ts'
 import { seamsById } from '../plugins/discover.ts'
 import { knownPlugins } from '../plugins/known-plugins.ts'
 import { checkPlugins, type KernelReason } from './check-plugins.ts'
-import { type Chosen, choosePlugins } from './choose-plugins.ts'
+import { type Chosen, choosePlugins, isNull } from './choose-plugins.ts'
 import type { ComposedPlugin, Composition } from './composition.ts'
 import { defaultPlugins } from './default-plugins.ts'
 import { findByName, gatherCandidates } from './gather-candidates.ts'
@@ -15,7 +15,7 @@ import { orderPlugins } from './order-plugins.ts'
 import { type ClaimedValue, parseAbsent, parsePluginConfig } from './plugin-config.ts'
 import { prepareTree } from './prepare-tree.ts'
 import { resolveRoots } from './resolve-roots.ts'
-import { findRoot, guessRoot, missingParts, type RootName } from './root-definitions.ts'
+import { findRoot, guessRoot, missingParts, type RootDefinition, type RootName } from './root-definitions.ts'
 
 export interface ComposeRequest {
   readonly root: RootName
@@ -39,12 +39,13 @@ export async function compose(request: ComposeRequest): Promise<Composition> {
   const gathered = gather(request.argv, workingDirectory, lookupSchemas(definition.mounts, builtInPlugins, known))
   // Without all files every later problem could be a consequence of a missing one.
   if (gathered.problems.length > 0) throw combineProblems(gathered.problems)
-  const wrong = guessRoot(definition, gathered.tree)
+  const tree = withoutAbsentParts(gathered.tree, definition)
+  const wrong = guessRoot(definition, tree)
   if (wrong !== undefined) throw wrong
-  const missing = missingParts(definition, gathered.tree)
+  const missing = missingParts(definition, tree)
   if (missing.length > 0) throw combineProblems(missing)
 
-  const prepared = prepareTree(gathered.tree, definition, request.environment)
+  const prepared = prepareTree(tree, definition, request.environment)
   const mounts = definition.mounts.filter((mount) => mount.presence !== 'written' || isTable(prepared.tree, mount))
   const absentParts = definition.mounts.filter((mount) => !mounts.includes(mount)).map((mount) => mount.at.join('.'))
   const candidates = await gatherCandidates(prepared.tree, workingDirectory)
@@ -105,13 +106,18 @@ export async function compose(request: ComposeRequest): Promise<Composition> {
   }
 }
 
-function isTable(tree: TableNode, mount: Mount): boolean {
-  let node: TableNode | undefined = tree
-  for (const key of mount.at) {
-    const child: unknown = node?.entries.get(key)
-    node = (child as TableNode | undefined)?.kind === 'table' ? (child as TableNode) : undefined
+/** `inference = "None"`: as if it were not written. */
+function withoutAbsentParts(tree: TableNode, definition: RootDefinition): TableNode {
+  let current = tree
+  for (const { at, presence } of definition.mounts) {
+    const node = presence === 'written' ? nodeAt(tree, at) : undefined
+    if (node !== undefined && isNull(node)) current = withNode(current, at, undefined)
   }
-  return node !== undefined
+  return current
+}
+
+function isTable(tree: TableNode, mount: Mount): boolean {
+  return nodeAt(tree, mount.at)?.kind === 'table'
 }
 
 /** Known keys of packages that are not here were cut out before; what is left unknown may still be known elsewhere. */

@@ -1,12 +1,13 @@
-import type { AnyPlugin, Claim } from '@trilithon/core'
+import type { AnyPlugin, Claim, ConfigurationSlot } from '@trilithon/core'
 import { z } from 'zod'
 import { childSchemas, schemasAt } from '../config/shape.ts'
 import { type ConfigPath, joinPath, splitPath } from '../config/tree.ts'
 import { type KnownPlugin, schemaOfKnownClaim } from '../plugins/known-plugins.ts'
 import type { Mount } from './mount.ts'
 
-/** A plugin's table before the plugin is chosen: anything may stand in it. */
+/** A plugin's table before the plugin is chosen: anything may stand in it. `slotType` is the type of a table that names none. */
 const openTable = z.looseObject({ type: z.string() })
+const slotTable = ({ defaultType, impliedType }: ConfigurationSlot) => openTable.meta({ slotType: impliedType ?? defaultType ?? '' })
 
 /**
  * Schemas that the key at a tree path may have, whoever owns it: roles, built-in plugins, packages that are only known. Serves to read flags;
@@ -27,7 +28,7 @@ export function lookupSchemas(
       const below = path.slice(mount.at.length)
       const own = schemasAt(mount.root.schema, below)
       if (below.length === 0) return own
-      const slots = (mount.root.slots ?? []).filter((slot) => matches(splitPath(slot.at), below)).map(() => openTable)
+      const slots = (mount.root.slots ?? []).filter((slot) => matches(splitPath(slot.at), below)).map(slotTable)
       const claimed = claims.flatMap(({ at, keys }) => {
         const place = splitPath(at)
         if (place[0] !== mount.root.name) return []

@@ -1,10 +1,9 @@
-import { type CheckProblem, type KeyMeta, TrilithonError } from '@trilithon/core'
-import type { z } from 'zod'
+import { type CheckProblem, TrilithonError } from '@trilithon/core'
 import { conform } from '../config/conform.ts'
-import { elementOf, objectKeys, recordValueOf, shapeOf, unionOptions, variantOf } from '../config/shape.ts'
 import { type ConfigPath, emptyTable, joinPath, nodeAt, sourceAt, splitPath, type TableNode, withNode } from '../config/tree.ts'
 import { type OwnerHint, validate } from '../config/validate.ts'
 import type { IgnoredKey, UnavailableKey } from './composition.ts'
+import { listUnread } from './list-unread.ts'
 import type { Mount } from './mount.ts'
 import type { ClaimedValue } from './plugin-config.ts'
 
@@ -52,7 +51,9 @@ export function resolveRoots(
     const parsed = parseOwnKeys(tree, mount, mounts, ownerHint)
     problems.push(...parsed.problems)
     if (parsed.value === undefined) continue
-    listMeta(parsed.value, mount, written, unavailable, ignored)
+    const unread = listUnread(parsed.value, mount, written)
+    unavailable.push(...unread.unavailable)
+    ignored.push(...unread.ignored)
 
     const below = mounts.filter((other) => other !== mount && other.at.length > mount.at.length)
     let config: Record<string, unknown> = { ...parsed.value }
@@ -126,51 +127,4 @@ function ruleProblem(problem: CheckProblem, mount: Mount, written: TableNode): T
     source: sourceAt(written, place),
     hint: hint ?? 'Change one of the values.',
   })
-}
-
-/** Walks values and schema together for keys whose metadata says that nobody here reads them. */
-function listMeta(config: unknown, mount: Mount, written: TableNode, unavailable: UnavailableKey[], ignored: IgnoredKey[]): void {
-  const visit = (value: unknown, schema: z.core.$ZodType, path: ConfigPath): void => {
-    const { core, meta, defaultValue } = shapeOf(schema)
-    const { unavailable: reason, externalOnly } = meta as KeyMeta
-    const place = joinPath(mount.at, path)
-    const active = !sameAsDefault(value, defaultValue, schema)
-    const source = sourceAt(written, [...mount.at, ...path])
-    if (reason !== undefined && active) {
-      unavailable.push({
-        path: place,
-        value,
-        source,
-        reason,
-        hint: 'Remove the key, or wait for a release that has it.',
-        code: 'FEATURE_UNAVAILABLE',
-      })
-    }
-    if (externalOnly !== undefined && active) ignored.push({ path: place, value, source, reason: externalOnly })
-    if (Array.isArray(value)) {
-      const element = elementOf(core)
-      if (element !== undefined) for (const [index, item] of value.entries()) visit(item, element, [...path, String(index)])
-      return
-    }
-    if (typeof value !== 'object' || value === null) return
-    const record = recordValueOf(core)
-    const variant = unionOptions(core) === undefined ? core : tableVariant(core, value as Record<string, unknown>)
-    const keys = variant === undefined ? undefined : objectKeys(shapeOf(variant).core)
-    for (const [key, item] of Object.entries(value)) {
-      const below = keys?.[key] ?? record
-      if (below !== undefined) visit(item, below, [...path, key])
-    }
-  }
-  visit(config, mount.root.schema, [])
-}
-
-function tableVariant(core: z.core.$ZodType, value: Record<string, unknown>): z.core.$ZodType | undefined {
-  return variantOf(core, value.type ?? value.name) ?? unionOptions(core)?.find((option) => objectKeys(shapeOf(option).core) !== undefined)
-}
-
-/** A default that is written out is as good as none: it asks for nothing. */
-function sameAsDefault(value: unknown, defaultValue: unknown, schema: z.core.$ZodType): boolean {
-  const filled = schema._zod.run({ value: undefined, issues: [] }, { async: false })
-  const complete = filled instanceof Promise ? defaultValue : filled.issues.length === 0 ? filled.value : defaultValue
-  return JSON.stringify(value) === JSON.stringify(complete)
 }

@@ -1,9 +1,9 @@
 import { type Source, TrilithonError } from '@trilithon/core'
-import type { z } from 'zod'
 import { loadFile } from './load-file.ts'
+import { overlay, type SchemaLookup } from './overlay.ts'
 import { parseArguments } from './parse-arguments.ts'
 import { childSchemas, type Expectation, expectationOf } from './shape.ts'
-import { type ConfigNode, emptyTable, fromPlain, mergeNodes, nodeAt, type TableNode, withNode } from './tree.ts'
+import { type ConfigNode, emptyTable, fromPlain, nodeAt, type TableNode, withNode } from './tree.ts'
 
 export interface Gathered {
   readonly tree: TableNode
@@ -16,11 +16,7 @@ export interface Gathered {
  * Composes files and flags, left to right, flags above all files. Nothing is checked against the schema yet: `lookup` only says what kind of
  * value a flag's key takes.
  */
-export function gather(
-  argv: readonly string[],
-  workingDirectory: string,
-  lookup: (path: readonly string[]) => readonly z.core.$ZodType[],
-): Gathered {
+export function gather(argv: readonly string[], workingDirectory: string, lookup: SchemaLookup): Gathered {
   const resolveFlag = (segments: readonly string[]) => {
     const path: string[] = []
     for (const segment of segments) {
@@ -39,9 +35,10 @@ export function gather(
   for (const step of steps) {
     if (step.kind === 'file') {
       try {
-        const table = loadFile(step.file, workingDirectory)
+        for (const table of loadFile(step.file, workingDirectory)) {
+          fromFiles = overlay(fromFiles, step.at.length === 0 ? table : withNode(emptyTable(table.source), step.at, table), [], lookup)
+        }
         files.push(step.file)
-        fromFiles = mergeNodes(fromFiles, step.at.length === 0 ? table : withNode(emptyTable(table.source), step.at, table))
       } catch (error) {
         if (!TrilithonError.is(error)) throw error
         problems.push(error)
@@ -53,14 +50,13 @@ export function gather(
       const node = flagNode(step.words, step.negated, source, expectationOf(lookup(step.at)))
       const blocked = blockingAncestor(fromFlags, step.at)
       if (blocked !== undefined) fromFlags = withNode(fromFlags, blocked, undefined)
-      const before = nodeAt(fromFlags, step.at)
-      fromFlags = withNode(fromFlags, step.at, before === undefined ? node : mergeNodes(before, node))
+      fromFlags = withNode(fromFlags, step.at, overlay(nodeAt(fromFlags, step.at), node, step.at, lookup))
     } catch (error) {
       if (!TrilithonError.is(error)) throw error
       problems.push(error)
     }
   }
-  return { tree: mergeFlags(fromFiles as TableNode, fromFlags), files, problems }
+  return { tree: overlay(fromFiles, fromFlags, [], lookup) as TableNode, files, problems }
 }
 
 /** `--a` and then `--a.b 1`: the later flag replaces a bare or negated one that stands on its way. */
@@ -70,36 +66,6 @@ function blockingAncestor(tree: TableNode, path: readonly string[]): readonly st
     if (node?.kind === 'text' || node?.kind === 'value') return path.slice(0, length)
   }
   return undefined
-}
-
-/** A bare `--wandb` enables a table and must not erase what a file has put into it. */
-function mergeFlags(files: TableNode, flags: TableNode): TableNode {
-  const merge = (below: ConfigNode | undefined, above: ConfigNode): ConfigNode => {
-    if (above.kind === 'text' && above.words.length === 0 && !above.negated && below?.kind === 'table') return below
-    if (below?.kind === 'list' && above.kind === 'table') return mergeIntoList(below, above, merge)
-    if (below?.kind !== 'table' || above.kind !== 'table') return above
-    const entries = new Map(below.entries)
-    for (const [key, value] of above.entries) entries.set(key, merge(entries.get(key), value))
-    return { ...below, entries }
-  }
-  return merge(files, flags) as TableNode
-}
-
-/** `--orchestrator.train.env.0.id x` reaches into a list by index. */
-function mergeIntoList(
-  list: Extract<ConfigNode, { kind: 'list' }>,
-  table: TableNode,
-  merge: (below: ConfigNode | undefined, above: ConfigNode) => ConfigNode,
-): ConfigNode {
-  const indices = [...table.entries.keys()]
-  if (!indices.every((key) => /^\d+$/.test(key) && Number(key) < list.items.length)) return table
-  return {
-    ...list,
-    items: list.items.map((item, index) => {
-      const above = table.entries.get(String(index))
-      return above === undefined ? item : merge(item, above)
-    }),
-  }
 }
 
 function flagNode(words: readonly string[], negated: boolean, source: Source, expectation: Expectation): ConfigNode {

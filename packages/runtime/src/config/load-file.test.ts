@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { TrilithonError } from '@trilithon/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { loadFile } from './load-file.ts'
-import { nodeAt, sourceAt, toPlain } from './tree.ts'
+import { mergeNodes, nodeAt, sourceAt, type TableNode, toPlain } from './tree.ts'
 
 let folder = ''
 beforeAll(() => {
@@ -28,7 +28,8 @@ function failure(name: string): TrilithonError {
   throw new Error(`${name} was read`)
 }
 
-const plain = (name: string) => JSON.parse(JSON.stringify(toPlain(loadFile(name, folder))))
+const whole = (name: string) => loadFile(name, folder).reduce((below, above) => mergeNodes(below, above) as TableNode)
+const plain = (name: string) => JSON.parse(JSON.stringify(toPlain(whole(name))))
 
 describe('loadFile', () => {
   it('reads every form of TOML key and keeps line and column', () => {
@@ -38,7 +39,7 @@ describe('loadFile', () => {
       x: { y: { z: ['a', { q: 1 }] } },
       e: [{ id: 'r', sub: { k: true } }, { 'q-s': { t: 1.5 } }],
     })
-    const tree = loadFile(file, folder)
+    const tree = whole(file)
     expect(sourceAt(tree, ['x', 'y', 'z', '1', 'q'])).toEqual({ kind: 'file', file, line: 3, column: 14 })
     expect(sourceAt(tree, ['e', '1', 'q-s', 't'])).toMatchObject({ line: 9 })
     expect(sourceAt(tree, ['e', '0', 'missing'])).toMatchObject({ line: 4 })
@@ -49,12 +50,12 @@ describe('loadFile', () => {
     const json = write('a.json', '{\n "a": {"b": 1,\n "c": ["x", "1e5"]}}')
     expect(plain(yaml)).toEqual({ a: { b: 1, c: ['x', '1e5'] } })
     expect(plain(json)).toEqual(plain(yaml))
-    expect(sourceAt(loadFile(yaml, folder), ['a', 'c'])).toMatchObject({ line: 3, column: 3 })
-    expect(sourceAt(loadFile(json, folder), ['a', 'c'])).toMatchObject({ line: 3, column: 2 })
+    expect(sourceAt(whole(yaml), ['a', 'c'])).toMatchObject({ line: 3, column: 3 })
+    expect(sourceAt(whole(json), ['a', 'c'])).toMatchObject({ line: 3, column: 2 })
   })
 
   it('keeps an integer beyond 2^53 exact', () => {
-    const node = nodeAt(loadFile(write('big.toml', 'n = 9007199254740993\nm = 1_000_000_000_000'), folder), ['n'])
+    const node = nodeAt(whole(write('big.toml', 'n = 9007199254740993\nm = 1_000_000_000_000')), ['n'])
     expect(node).toMatchObject({ value: 9007199254740993n })
     expect(plain(write('trillion.toml', 'm = 1_000_000_000_000'))).toEqual({ m: 1e12 })
   })

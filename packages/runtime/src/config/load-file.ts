@@ -3,22 +3,22 @@ import { dirname, extname, isAbsolute, relative, resolve } from 'node:path'
 import { TrilithonError } from '@trilithon/core'
 import { parseToml } from './parse-toml.ts'
 import { parseYaml } from './parse-yaml.ts'
-import { type ConfigNode, emptyTable, mergeNodes, type TableNode, textOf } from './tree.ts'
+import { type ConfigNode, type TableNode, textOf } from './tree.ts'
 
 /** The key by which a file names the files it stands on: `"@" = "base.toml"`, or a list of them, relative to itself. */
 const includeKey = '@'
 
 /**
- * Reads a `.toml`, `.yaml`, `.yml` or `.json` file with the place of every value, and the files it stands on below it.
+ * Reads a `.toml`, `.yaml`, `.yml` or `.json` file with the place of every value: first the files it stands on, lowest first, then itself.
  *
  * `path` is relative to `workingDirectory`, and so are the file names in messages.
  * Throws `CONFIG_FILE_UNREADABLE`, `CONFIG_SYNTAX_INVALID`, `CONFIG_KEY_DUPLICATE` or `CONFIG_CYCLE`.
  */
-export function loadFile(path: string, workingDirectory: string): TableNode {
+export function loadFile(path: string, workingDirectory: string): readonly TableNode[] {
   return load(resolve(workingDirectory, path), workingDirectory, [])
 }
 
-function load(file: string, workingDirectory: string, chain: readonly string[]): TableNode {
+function load(file: string, workingDirectory: string, chain: readonly string[]): readonly TableNode[] {
   const shown = showPath(file, workingDirectory)
   if (chain.includes(file)) {
     const round = [...chain.slice(chain.indexOf(file)), file].map((one) => showPath(one, workingDirectory))
@@ -29,11 +29,10 @@ function load(file: string, workingDirectory: string, chain: readonly string[]):
   }
   const table = parse(readText(file, shown), file, shown)
   const include = table.entries.get(includeKey)
-  if (include === undefined) return table
+  if (include === undefined) return [table]
 
   const own: TableNode = { ...table, entries: new Map([...table.entries].filter(([key]) => key !== includeKey)) }
-  let below: ConfigNode = emptyTable(table.source)
-  for (const item of include.kind === 'list' ? include.items : [include]) {
+  const below = (include.kind === 'list' ? include.items : [include]).flatMap((item) => {
     const name = textOf(item)
     if (name === undefined) {
       throw new TrilithonError('CONFIG_VALUE_INVALID', `"${includeKey}" takes a file name or a list of file names`, {
@@ -43,16 +42,13 @@ function load(file: string, workingDirectory: string, chain: readonly string[]):
       })
     }
     const target = resolve(dirname(file), name)
-    below = mergeNodes(
-      below,
-      withIncludeSource(() => load(target, workingDirectory, [...chain, file]), item),
-    )
-  }
-  return mergeNodes(below, own) as TableNode
+    return withIncludeSource(() => load(target, workingDirectory, [...chain, file]), item)
+  })
+  return [...below, own]
 }
 
 /** An included file that cannot be read is reported where it is named. */
-function withIncludeSource(read: () => TableNode, item: ConfigNode): TableNode {
+function withIncludeSource(read: () => readonly TableNode[], item: ConfigNode): readonly TableNode[] {
   try {
     return read()
   } catch (error) {

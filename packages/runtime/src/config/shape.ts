@@ -29,6 +29,14 @@ export function shapeOf(schema: z.core.$ZodType): Shape {
   let meta: Record<string, unknown> = { ...z.globalRegistry.get(core) }
   for (;;) {
     const definition = definitionOf(core)
+    // JSON Schema has no `nullable`: there it is a union of one thing and null.
+    const others = definition.type === 'union' ? unionOptions(core)?.filter((option) => definitionOf(option).type !== 'null') : undefined
+    if (others?.length === 1 && others.length < (unionOptions(core)?.length ?? 0) && others[0] !== undefined) {
+      nullable = true
+      core = others[0]
+      meta = { ...z.globalRegistry.get(core), ...meta }
+      continue
+    }
     if (
       definition.innerType === undefined ||
       !['nullable', 'optional', 'default', 'prefault', 'readonly', 'nonoptional'].includes(definition.type)

@@ -40,5 +40,13 @@ describe('createLogger', () => {
 })
 
 it("knows prime-rl's level names", () => {
-  expect(['TRACE', 'debug', 'info', 'success', 'warning', 'error', 'critical'].map(logLevelOf)).toEqual(['debug', 'debug', 'info', 'info', 'warn', 'error', 'error'])
+  expect(['TRACE', 'debug', 'info', 'success', 'warning', 'error', 'critical'].map(logLevelOf)).toEqual([
+    'debug',
+    'debug',
+    'info',
+    'info',
+    'warn',
+    'error',
+    'error',
+  ])
 })
