@@ -120,6 +120,11 @@ Case& Case::pitch(const std::string& name, int64_t elements) {
   return *this;
 }
 
+Case& Case::head_pitch(const std::string& name, int64_t elements) {
+  data.tensor(name).head_pitch = elements;
+  return *this;
+}
+
 Case& Case::rows(std::initializer_list<const char*> names) {
   row_names.assign(names.begin(), names.end());
   return *this;
@@ -128,6 +133,11 @@ Case& Case::rows(std::initializer_list<const char*> names) {
 Case& Case::accumulates(const char* flag, std::initializer_list<const char*> outputs) {
   accumulate_flag = flag;
   accumulated.assign(outputs.begin(), outputs.end());
+  return *this;
+}
+
+Case& Case::in_place(std::string output, std::string input) {
+  shared[std::move(output)] = std::move(input);
   return *this;
 }
 

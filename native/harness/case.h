@@ -41,7 +41,8 @@ struct TensorSpec {
   std::vector<int64_t> shape;
   DType dtype = DType::f32;
   Fill fill;
-  int64_t pitch = 0;  // elements from row to row; 0: no gaps
+  int64_t pitch = 0;       // elements from row to row; 0: no gaps
+  int64_t head_pitch = 0;  // of [tokens, heads, width]: elements from head to head; 0: no gaps
 };
 
 // The values of all arguments of one call.
@@ -49,6 +50,7 @@ struct CaseData {
   std::vector<TensorSpec> tensors;
   std::map<std::string, std::vector<double>> values;  // per tensor that is not only an output
   std::map<std::string, double> scalars;
+  std::map<std::string, std::string> shared;  // an output and the input whose memory it is
 
   TensorSpec& tensor(const std::string& name);
   // Keeps rows [begin, end) of the named tensors.
@@ -67,6 +69,10 @@ struct PropertyContext {
   // Stops the property with a failure when the call fails or writes where it must not.
   Outcome run(const CaseData& data) const;
   Outcome run(const char* entry_name, const CaseData& data) const;
+
+  // What the failure says when the call is refused as it must be; stops the property when the call succeeds or writes where
+  // it must not.
+  std::string refusal(const CaseData& data) const;
 };
 
 // Empty when it holds; else what differs.
@@ -86,6 +92,9 @@ class Case {
   // Rows of this tensor lie `elements` apart; the gaps must stay as they are.
   Case& pitch(const std::string& name, int64_t elements);
 
+  // Heads of this [tokens, heads, width] lie `elements` apart; tokens lie as far apart as that makes them, or as pitch() says.
+  Case& head_pitch(const std::string& name, int64_t elements);
+
   // These arguments have one row per item, and an item's outputs depend on its own rows only: alone, in any part and in
   // the whole batch the bits are equal.
   Case& rows(std::initializer_list<const char*> names);
@@ -93,6 +102,9 @@ class Case {
   // With `flag` set, these outputs continue from what is there: calls over parts of the `rows`, the first with the case's
   // own flag and the others with it set, give the bits of one call over all.
   Case& accumulates(const char* flag, std::initializer_list<const char*> outputs);
+
+  // `output` may be the memory of `input`: the bits are those of memory of its own. Several pairs are tried together.
+  Case& in_place(std::string output, std::string input);
 
   // Largest |got - want| / max(|want|, rms of the finite wanted values), for outputs of the working precision. 0: equal.
   Case& tolerance(double value);
@@ -118,6 +130,7 @@ class Case {
   std::vector<std::string> row_names;
   std::string accumulate_flag;
   std::vector<std::string> accumulated;
+  std::map<std::string, std::string> shared;
   double allowed = 0;
   bool relative = false;
   bool float_reference = false;

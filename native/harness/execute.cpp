@@ -72,6 +72,10 @@ bool same(const GuardedTensor& got, int64_t i, const GuardedTensor& want, int64_
 GuardedTensor::GuardedTensor(const TensorSpec& spec, DType dtype, int64_t shift) : spec_(spec) {
   const int rank = static_cast<int>(spec.shape.size());
   view_ = contiguous_view(nullptr, dtype, rank, spec.shape.data());
+  if (spec.head_pitch > 0) {
+    view_.stride[1] = spec.head_pitch;
+    view_.stride[0] = spec.head_pitch * spec.shape[1];
+  }
   if (spec.pitch > 0) view_.stride[0] = spec.pitch;
   const int64_t size = static_cast<int64_t>(dtype_size(dtype));
   const int64_t span = span_bytes(view_);
@@ -192,6 +196,7 @@ Outcome execute(const OpEntry& entry, const CaseData& data, Runtime& runtime, bo
   for (const TensorSpec& spec : data.tensors) {
     const int index = entry.find(spec.name.c_str());
     if (index < 0) throw std::runtime_error(std::string(entry.name) + " has no argument " + spec.name);
+    if (data.shared.contains(spec.name)) continue;
     const bool working = entry.args[static_cast<size_t>(index)].dtypes == floats;
     auto tensor = std::make_unique<GuardedTensor>(spec, working && in_double ? DType::f64 : spec.dtype, shift);
     tensor->poison();
@@ -200,6 +205,7 @@ Outcome execute(const OpEntry& entry, const CaseData& data, Runtime& runtime, bo
     args[static_cast<size_t>(index)].tensor = tensor->view();
     outcome.tensors.emplace(spec.name, std::move(tensor));
   }
+  for (const auto& [output, input] : data.shared) args[static_cast<size_t>(entry.find(output.c_str()))].tensor = outcome[input].view();
   for (size_t i = 0; i < entry.args.size(); ++i) {
     const auto scalar = data.scalars.find(entry.args[i].name);
     if (entry.args[i].is_tensor() || scalar == data.scalars.end()) continue;
@@ -215,7 +221,9 @@ Outcome execute(const OpEntry& entry, const CaseData& data, Runtime& runtime, bo
     if (!spec.is_tensor() || !outcome.tensors.contains(spec.name)) continue;
     const GuardedTensor& tensor = outcome[spec.name];
     outcome.damage = tensor.damage();
-    if (spec.kind != ArgKind::input || !outcome.damage.empty()) continue;
+    const bool overwritten =
+        std::any_of(data.shared.begin(), data.shared.end(), [&](const auto& pair) { return pair.second == spec.name; });
+    if (spec.kind != ArgKind::input || overwritten || !outcome.damage.empty()) continue;
     GuardedTensor before(tensor.spec(), tensor.view().dtype, shift);
     before.write(data.values.at(spec.name), tensor.spec().fill.raw_bits);
     const std::string changed = compare_bits(tensor, before);

@@ -35,6 +35,7 @@ class CaseTest {
       if (problem.empty() && i > 0) problem = equal(column.name + " against " + columns_[0].name, outcome, first);
       if (problem.empty()) problem = rows_alone(column, outcome);
       if (problem.empty()) problem = accumulated(column, outcome);
+      if (problem.empty()) problem = in_place(column, outcome);
       if (problem.empty()) problem = properties(column);
       if (!problem.empty()) return problem;
       if (i == 0) first = std::move(outcome);
@@ -130,6 +131,20 @@ class CaseTest {
     return {};
   }
 
+  std::string in_place(const Column& column, const Outcome& apart) {
+    if (item_.shared.empty()) return {};
+    CaseData data = data_;
+    data.shared = item_.shared;
+    Outcome outcome;
+    std::string problem = checked(column.name + ", in place", data, *column.runtime, false, 1, outcome);
+    for (const auto& [output, input] : item_.shared) {
+      if (!problem.empty()) return problem;
+      const std::string difference = compare_bits(outcome[input], apart[output]);
+      if (!difference.empty()) problem = column.name + ", " + output + " in place of " + difference;
+    }
+    return problem;
+  }
+
   std::string properties(const Column& column) {
     for (const auto& [name, check] : item_.properties) {
       Random random(seed_, item_.label + name);
@@ -164,6 +179,13 @@ Outcome PropertyContext::run(const char* entry_name, const CaseData& changed) co
   if (!outcome.status.ok()) throw std::runtime_error(outcome.status.failure().message());
   if (!outcome.damage.empty()) throw std::runtime_error(std::string(entry_name) + ": " + outcome.damage);
   return outcome;
+}
+
+std::string PropertyContext::refusal(const CaseData& changed) const {
+  const Outcome outcome = execute(entry, changed, runtime, false, 2);
+  if (outcome.status.ok()) throw std::runtime_error("a call that must be refused succeeded");
+  if (!outcome.damage.empty()) throw std::runtime_error(outcome.damage);
+  return outcome.status.failure().message();
 }
 
 int run_tests(const Options& options) {

@@ -52,6 +52,13 @@ void Check::shape(const char* argument, const TensorView& view, std::initializer
   }
 }
 
+void Check::same_shape(const char* argument, const TensorView& view, const char* other_name, const TensorView& other) {
+  if (!ok() || !view.present()) return;
+  bool matches = view.rank == other.rank;
+  for (int i = 0; matches && i < view.rank; ++i) matches = view.shape[i] == other.shape[i];
+  if (!matches) status_ = invalid_argument(op_, argument, "shape " + shape_text(other) + " as in " + other_name, shape_text(view));
+}
+
 void Check::that(bool condition, const char* argument, const std::string& expected, const std::string& given) {
   if (ok() && !condition) status_ = invalid_argument(op_, argument, expected, given);
 }

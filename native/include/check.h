@@ -39,6 +39,9 @@ class Check {
   // The view's dims must be these. Left-out optional tensors pass.
   void shape(const char* argument, const TensorView& view, std::initializer_list<Dim*> dims);
 
+  // The view's dims must be those of `other`, which the caller knows as `other_name`. Left-out optional tensors pass.
+  void same_shape(const char* argument, const TensorView& view, const char* other_name, const TensorView& other);
+
   // Any other condition, stated as what was expected.
   void that(bool condition, const char* argument, const std::string& expected, const std::string& given);
 

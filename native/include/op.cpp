@@ -37,6 +37,21 @@ bool overlaps(const TensorView& a, const TensorView& b) {
   return !separate_columns(a, b);
 }
 
+// Elements from the first to one past the last of a row.
+int64_t row_span(const TensorView& view) {
+  int64_t last = 0;
+  for (int i = 1; i < view.rank; ++i) last += (view.shape[i] - 1) * view.stride[i];
+  return last + 1;
+}
+
+bool same_memory(const TensorView& a, const TensorView& b) {
+  if (a.data != b.data || a.dtype != b.dtype || a.rank != b.rank) return false;
+  for (int i = 0; i < a.rank; ++i) {
+    if (a.shape[i] != b.shape[i] || (a.shape[i] > 1 && a.stride[i] != b.stride[i])) return false;
+  }
+  return true;
+}
+
 Status check_tensor(const OpEntry& entry, const ArgSpec& spec, const TensorView& view) {
   if (!view.present()) {
     if (spec.has(optional)) return {};
@@ -48,11 +63,14 @@ Status check_tensor(const OpEntry& entry, const ArgSpec& spec, const TensorView&
   if (!spec.has(maybe_empty) && view.elements() == 0) {
     return invalid_argument(entry.name, spec.name, std::string(spec.shape) + " with no zero among them", shape_text(view));
   }
-  if (!view.contiguous(spec.has(strided_rows) ? 1 : 0)) {
-    const char* wanted = spec.has(strided_rows) ? "rows without gaps" : "a contiguous tensor";
+  if (!view.contiguous(spec.has(strided_heads) ? 2 : spec.has(strided_rows) ? 1 : 0)) {
+    const char* wanted = spec.has(strided_heads)  ? "heads without gaps inside"
+                         : spec.has(strided_rows) ? "rows without gaps"
+                                                  : "a contiguous tensor";
     return invalid_argument(entry.name, spec.name, wanted, "shape " + shape_text(view) + " with strides " + strides_text(view));
   }
-  if (spec.has(strided_rows) && view.rank > 1 && view.shape[0] > 1 && view.stride[0] < view.row_elements()) {
+  const bool may_have_gaps = spec.has(strided_rows) || spec.has(strided_heads);
+  if (may_have_gaps && view.rank > 1 && view.shape[0] > 1 && view.stride[0] < row_span(view)) {
     return invalid_argument(entry.name, spec.name, "rows that do not overlap",
                             "shape " + shape_text(view) + " with strides " + strides_text(view));
   }
@@ -80,8 +98,9 @@ Status check_outputs_apart(const OpEntry& entry, const ArgValue* values) {
     if (!output.is_tensor() || !output.is_output() || !values[i].tensor.present()) continue;
     for (size_t j = 0; j < entry.args.size(); ++j) {
       if (j == i || !entry.args[j].is_tensor() || !values[j].tensor.present()) continue;
-      if (output.has(may_alias) || entry.args[j].has(may_alias)) continue;
       if (!overlaps(values[i].tensor, values[j].tensor)) continue;
+      const bool shareable = output.has(may_alias) && entry.args[j].has(may_alias) && !entry.args[j].is_output();
+      if (shareable && same_memory(values[i].tensor, values[j].tensor)) continue;
       return invalid_argument(entry.name, output.name, "memory of its own", std::string("memory that ") + entry.args[j].name + " uses too");
     }
   }

@@ -19,10 +19,11 @@ enum class ArgKind : uint8_t { input, output, inout, number, integer, flag };
 // What an argument may be beyond a tensor without gaps that is there and has rows.
 enum ArgFlags : unsigned {
   plain = 0,
-  optional = 1,      // may be left out; the view's `present()` says
-  strided_rows = 2,  // the first dim may have gaps (a slice of columns); each row has none
-  maybe_empty = 4,   // may have zero rows
-  may_alias = 8,     // an output that may be the very memory of another argument
+  optional = 1,        // may be left out; the view's `present()` says
+  strided_rows = 2,    // the first dim may have gaps (a slice of columns); each row has none
+  maybe_empty = 4,     // may have zero rows
+  may_alias = 8,       // an output and an input that may be the very same memory: same start, shape and strides
+  strided_heads = 16,  // of [tokens, heads, width]: tokens and heads may have gaps (a slice of each head); the width has none
 };
 
 struct ArgSpec {

@@ -131,6 +131,20 @@ TRILITHON_INLINE float top(F v) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 
+TRILITHON_INLINE __m256 quarters_in_order(__m256 v) { return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xD8)); }
+TRILITHON_INLINE void unzip(F x, F y, F& even, F& odd) {
+  even = {quarters_in_order(_mm256_shuffle_ps(x.a, x.b, 0x88)), quarters_in_order(_mm256_shuffle_ps(y.a, y.b, 0x88))};
+  odd = {quarters_in_order(_mm256_shuffle_ps(x.a, x.b, 0xDD)), quarters_in_order(_mm256_shuffle_ps(y.a, y.b, 0xDD))};
+}
+TRILITHON_INLINE void zip(F even, F odd, F& x, F& y) {
+  const auto pair = [](__m256 e, __m256 o) {
+    const __m256 low = _mm256_unpacklo_ps(e, o), high = _mm256_unpackhi_ps(e, o);
+    return F{_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31)};
+  };
+  x = pair(even.a, odd.a);
+  y = pair(even.b, odd.b);
+}
+
 // AVX2 has no masked access below 32 bits: a partial vector goes through a buffer.
 template <typename T>
 TRILITHON_INLINE void copy_n(T* to, const T* from, int64_t n) {

@@ -95,6 +95,17 @@ TRILITHON_INLINE float top(F v) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 
+TRILITHON_INLINE void unzip(F x, F y, F& even, F& odd) {
+  const I places = ishl<1>(iota());
+  even = _mm512_permutex2var_ps(x, places, y);
+  odd = _mm512_permutex2var_ps(x, iadd(places, iset(1)), y);
+}
+TRILITHON_INLINE void zip(F even, F odd, F& x, F& y) {
+  const I places = iadd(ishr<1>(iota()), ishl<4>(iand(iota(), iset(1))));
+  x = _mm512_permutex2var_ps(even, places, odd);
+  y = _mm512_permutex2var_ps(even, iadd(places, iset(8)), odd);
+}
+
 TRILITHON_INLINE I load_u8(const uint8_t* p, int64_t n) { return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first(n), p)); }
 TRILITHON_INLINE I load_u16(const uint16_t* p, int64_t n) { return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first(n), p)); }
 TRILITHON_INLINE void store_u8(uint8_t* p, int64_t n, I v) { _mm_mask_storeu_epi8(p, first(n), _mm512_cvtepi32_epi8(v)); }

@@ -128,6 +128,21 @@ TRILITHON_INLINE float top(F x) {
   return x.v[0];
 }
 
+TRILITHON_INLINE void unzip(F x, F y, F& even, F& odd) {
+  for (int i = 0; i < 16; ++i) {
+    even.v[i] = i < 8 ? x.v[2 * i] : y.v[2 * i - 16];
+    odd.v[i] = i < 8 ? x.v[2 * i + 1] : y.v[2 * i - 15];
+  }
+}
+TRILITHON_INLINE void zip(F even, F odd, F& x, F& y) {
+  for (int i = 0; i < 8; ++i) {
+    x.v[2 * i] = even.v[i];
+    x.v[2 * i + 1] = odd.v[i];
+    y.v[2 * i] = even.v[i + 8];
+    y.v[2 * i + 1] = odd.v[i + 8];
+  }
+}
+
 TRILITHON_INLINE I load_u8(const uint8_t* p, int64_t n) { TRILITHON_LANES(I, i < n ? p[i] : 0); }
 TRILITHON_INLINE I load_u16(const uint16_t* p, int64_t n) { TRILITHON_LANES(I, i < n ? p[i] : 0); }
 TRILITHON_INLINE void store_u8(uint8_t* p, int64_t n, I x) {

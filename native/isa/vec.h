@@ -15,6 +15,7 @@
 //   float sum(v), top(v): fixed tree over lanes, halves first: (l, l+8), (l, l+4), (l, l+2), (l, l+1)
 //   I iset iload iload_n istore istore_n iadd isub imul iand ior ixor ishl<n> ishr<n> (logical) isar<n> ieq igt iselect
 //     imin imax iota(); to_float(i), to_int(f): round to nearest even, |f| < 2^31; as_int, as_float: the same bits
+//   unzip(x, y, even, odd): of 32 numbers in a row those at even and at odd places; zip(even, odd, x, y): back
 //   I load_u8 load_u16 (n lanes) store_u8 store_u16 (low bits, n lanes); F load_f16, store_f16
 #pragma once
 
