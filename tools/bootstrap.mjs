@@ -10,7 +10,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { run, toolEnvironment, toolsDir } from './lib/run.mjs'
 import { isMain, projectRoot as root } from './lib/workspace.mjs'
@@ -199,7 +199,7 @@ async function bootstrap() {
       ? [join(root, 'tools', 'test.mjs'), ...rest]
       : [join(root, 'packages', 'cli', 'dist', 'main.js'), ...process.argv.slice(3)]
   if (!existsSync(program)) {
-    say(`the command line is not built: ${program} does not exist. Run: ./trilithon build`)
+    say(`there is no command line in this clone: the build made no ${relative(root, program)}. Check that packages/cli is checked out.`)
     process.exit(3)
   }
   // As if node had been called with it.

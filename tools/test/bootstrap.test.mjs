@@ -165,7 +165,20 @@ test('without node: one sentence and status 3', () => {
   expect(call([])).toMatchObject({ status: 3, stdout: '', stderr: expect.stringMatching(/^trilithon: Node\.js .*Debian .*macOS.*\n$/) })
 })
 
+/** A node that says it is another. */
+const disguise = (/** @type {string} */ version) => {
+  const module = `data:text/javascript,Object.defineProperty(process,"versions",{value:{node:"${version}"}})`
+  program('node', `exec '${process.execPath}' --import '${module}' "$@"`)
+}
+
 test.for([
+  {
+    title: 'a new Node',
+    change: () => disguise('18.19.0'),
+    says: /Node\.js 20\.19, or 22\.12 or newer, is needed; this is 18\.19\.0 \(Debian/,
+  },
+  { title: 'a Node with long support', change: () => disguise('21.7.3'), says: /this is 21\.7\.3/ },
+  { title: 'a new Node 22', change: () => disguise('22.11.0'), says: /this is 22\.11\.0/ },
   {
     title: 'npm',
     change: () => rmSync(join(bin, 'npm')),
@@ -200,6 +213,11 @@ test.for([
   expect(calls()).toEqual([])
 })
 
+test.for(['20.19.0', '22.12.0', '24.1.0'])('Node %s will do', (version) => {
+  disguise(version)
+  expect(call(['build'])).toMatchObject({ status: 0 })
+})
+
 test('everything that is missing is said at once', () => {
   for (const name of ['npm', 'cmake', 'c++', 'make']) rmSync(join(bin, name))
   expect(call([]).stderr.trimEnd().split('\n')).toHaveLength(4)
@@ -225,7 +243,7 @@ test('a clone without a command line says so', () => {
   expect(call(['--help'])).toMatchObject({
     status: 3,
     stdout: '',
-    stderr: expect.stringMatching(/the command line is not built: .*main\.js does not exist\. Run: \.\/trilithon build\n$/),
+    stderr: expect.stringMatching(/there is no command line in this clone: the build made no packages\/cli\/dist\/main\.js\..*\n$/),
   })
 })
 
