@@ -6,7 +6,7 @@ import type { SeamTemplate } from './seam-templates.ts'
 const entry = './dist/index.js'
 
 /** Versions that a package outside of the workspace asks for. @trilithon/testing names the vitest that it runs under. */
-export const outsideTools = { typescript: '^7.0.2', vitest: '^4.1.0' } as const
+export const outsideTools = { '@types/node': '^20.19.43', typescript: '^7.0.2', vitest: '^4.1.0' } as const
 
 /** `package.json` of a new plugin, as data. */
 export function pluginPackage(names: PluginNames, { seam, title, claim }: SeamTemplate, place: PluginPlace): object {
@@ -38,7 +38,7 @@ function workspaceFields() {
   return {
     version: '0.0.0',
     source: { 'trilithon-src': './src/index.ts' },
-    files: ['dist', 'src', '!src/**/*.test.ts'],
+    files: ['dist', 'src', '!src/**/*.test.ts', '!src/**/__fixtures__'],
     scripts: {
       build: 'tsc -p tsconfig.build.json',
       typecheck: 'tsc -p tsconfig.json',
