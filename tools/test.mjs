@@ -33,6 +33,7 @@ const checks = [
     budgetS: 120,
     reports: [{ name: 'test tools', file: 'tools/test-results.json' }],
   },
+  { name: 'plugin from outside', command: 'node tools/test-third-party.mjs', budgetS: 180 },
 ]
 
 /** Scripts of packages, run by nx, which keeps results: each with the budget of all packages together. */
