@@ -70,10 +70,13 @@ constexpr int64_t gemm_depth = 256;
 
 #if defined(TRILITHON_ISA_AVX512)
 constexpr int tile_rows = 12;
+constexpr int vector_registers = 32;
 #elif defined(TRILITHON_ISA_AVX2)
 constexpr int tile_rows = 6;
+constexpr int vector_registers = 8;
 #else
 constexpr int tile_rows = 4;
+constexpr int vector_registers = 1;
 #endif
 
 enum class Start : bool { zero, resume };
@@ -101,6 +104,17 @@ constexpr int narrow_vectors(int rows) {
 // Tiles that m rows are shared out to, and the first row of one of them.
 TRILITHON_INLINE int64_t row_tiles(int64_t m) { return (m + tile_rows - 1) / tile_rows; }
 TRILITHON_INLINE int64_t tile_begin(int64_t m, int64_t tile) { return tile * m / row_tiles(m); }
+
+// Holds a value in a register. Without it the compiler reads B from memory again for each row of a low tile.
+TRILITHON_INLINE void hold(F& value) {
+#if defined(TRILITHON_ISA_AVX512)
+  __asm__("" : "+v"(value));
+#elif defined(TRILITHON_ISA_AVX2)
+  __asm__("" : "+x"(value.a), "+x"(value.b));
+#else
+  (void)value;
+#endif
+}
 
 struct ARows {
   const float* data;
@@ -220,6 +234,10 @@ __attribute__((noinline)) static void tile_product(A a, B b, int64_t column, int
     F b_row[vectors];
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) b_row[v] = masked ? load_n(right.vector(v), columns - 16 * v) : load(right.vector(v));
+    if constexpr (rows > 1 && (rows + 1) * vectors < vector_registers) {
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) hold(b_row[v]);
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
       const F value = set(left.value(r));
