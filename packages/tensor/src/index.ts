@@ -1,0 +1,18 @@
+/**
+ * Tensors by handle, scopes that free them, a tape that differentiates through them, parameters and optimisers: all over `@trilithon/native`.
+ * Importing it has no effect.
+ *
+ * @module
+ */
+export type { BackwardStep } from './backward-step.ts'
+export { checkGradient, type GradientCheckOptions, type GradientReport } from './check-gradient.ts'
+export { checkpoint } from './checkpoint.ts'
+export * from './collect-parameters.ts'
+export * from './ops/rms-norm.ts'
+export * from './ops/views.ts'
+export * from './parameter.ts'
+export { CounterRandom } from './random/counter-random.ts'
+export * from './random/initialiser.ts'
+export { keep, scope } from './scope.ts'
+export { activeTape, type BackwardSeed, detach, noGrad, record, recorder, Tape } from './tape.ts'
+export * from './tensor.ts'
