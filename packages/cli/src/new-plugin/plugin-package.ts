@@ -8,7 +8,7 @@ const entry = './dist/index.js'
 /** Versions that a package outside of the workspace asks for. @trilithon/testing names the vitest that it runs under. */
 export const outsideTools = { '@types/node': '^20.19.43', typescript: '^7.0.2', vitest: '^4.1.0' } as const
 
-/** `package.json` of a new plugin, as data. */
+/** `package.json` of a new plugin, as data. Core and zod are peers: an installation has one copy of each. */
 export function pluginPackage(names: PluginNames, { seam, title, claim }: SeamTemplate, place: PluginPlace): object {
   const { version, source, files, ...fields } = place === 'workspace' ? workspaceFields() : outsideFields()
   const own = claim(names)
@@ -44,12 +44,12 @@ function workspaceFields() {
       typecheck: 'tsc -p tsconfig.json',
       test: 'vitest run --config ../../vitest.shared.ts --root .',
     },
-    dependencies: { '@trilithon/core': 'workspace:*', zod },
-    devDependencies: { '@trilithon/testing': 'workspace:*' },
+    peerDependencies: { '@trilithon/core': 'workspace:*', zod: `^${zod}` },
+    devDependencies: { '@trilithon/core': 'workspace:*', '@trilithon/testing': 'workspace:*', zod },
   }
 }
 
-/** The form of a package that stands alone: core and zod are the installation's own, so that there is one copy of each. */
+/** The form of a package that stands alone. */
 function outsideFields() {
   const { version, zod } = coreFacts()
   const core = version.startsWith('0.') ? '0.x' : `^${version.split('.')[0]}`
