@@ -129,14 +129,14 @@ const mutants: readonly Mutant[] = [
     sentence: 'K8',
     name: 'evicts by age instead of use',
     file,
-    search: 'this.#touch(name, held)\n    this.#hits++',
+    search: 'this.blocks.use(name, held)\n    this.#hits++',
     replace: 'this.#hits++',
   },
   {
     sentence: 'K8',
     name: 'takes an exists for no use',
     file,
-    search: "this.#touch(name, held)\n      return { status: 'exists' }",
+    search: "this.blocks.use(name, held)\n      return { status: 'exists' }",
     replace: "return { status: 'exists' }",
   },
   {
@@ -153,7 +153,7 @@ const mutants: readonly Mutant[] = [
     file,
     search: "return keys.map((key) => (this.blocks.has(nameOf(key)) ? 'yes' : 'no'))",
     replace:
-      "return keys.map((key) => {\n      const held = this.blocks.get(nameOf(key))\n      if (held !== undefined) this.#touch(nameOf(key), held)\n      return held === undefined ? 'no' : 'yes'\n    })",
+      "return keys.map((key) => {\n      const held = this.blocks.peek(nameOf(key))\n      if (held !== undefined) this.blocks.use(nameOf(key), held)\n      return held === undefined ? 'no' : 'yes'\n    })",
   },
   { sentence: 'K9', name: 'says yes to every key', file, search: "? 'yes' : 'no'", replace: "? 'yes' : 'yes'" },
   {

@@ -14,6 +14,7 @@ import {
   TrilithonError,
 } from '@trilithon/core'
 import { z } from 'zod'
+import { RecencyMap } from './recency-map.ts'
 
 interface StoredBlock {
   readonly key: KVKey
@@ -65,8 +66,8 @@ function assertIntact(block: KVBlock): void {
  */
 export class MemoryKVStore implements KVStore {
   readonly #capacityBytes: number
-  /** Least recently used first: a Map keeps the order of insertion. Not `#blocks`, so that a test can corrupt a stored byte. */
-  private readonly blocks = new Map<string, StoredBlock>()
+  /** Not `#blocks`, so that a test can corrupt a stored byte. */
+  private readonly blocks = new RecencyMap<StoredBlock>()
   #bytes = 0
   #hits = 0
   #misses = 0
@@ -131,22 +132,22 @@ export class MemoryKVStore implements KVStore {
   }
 
   #store(name: string, key: KVKey, block: KVBlock): KVPutAnswer {
-    const held = this.blocks.get(name)
+    const held = this.blocks.peek(name)
     if (held !== undefined) {
-      this.#touch(name, held)
+      this.blocks.use(name, held)
       return { status: 'exists' }
     }
     const size = sizeOf(block)
     if (size > this.#capacityBytes)
       return { status: 'refused', reason: `The block has ${size} bytes, more than the ${this.#capacityBytes} of the whole store.` }
     this.#makeRoom(size)
-    this.blocks.set(name, { key: { ...key, hash: copyOf(key.hash) }, block: copyOfBlock(block) })
+    this.blocks.use(name, { key: { ...key, hash: copyOf(key.hash) }, block: copyOfBlock(block) })
     this.#bytes += size
     return { status: 'stored' }
   }
 
   #read(name: string, into: Uint8Array): KVGetAnswer {
-    const held = this.blocks.get(name)
+    const held = this.blocks.peek(name)
     if (held === undefined) return this.#miss('absent')
     const { block } = held
     if (into.length !== block.bytes.length) return this.#miss('size')
@@ -155,7 +156,7 @@ export class MemoryKVStore implements KVStore {
       this.#corrupt++
       return this.#miss('corrupt')
     }
-    this.#touch(name, held)
+    this.blocks.use(name, held)
     this.#hits++
     into.set(block.bytes)
     return { status: 'hit', ...copyOfExperts(block), checksum: block.checksum, versions: { ...block.versions } }
@@ -164,12 +165,6 @@ export class MemoryKVStore implements KVStore {
   #miss(reason: 'absent' | 'corrupt' | 'size'): KVGetAnswer {
     this.#misses++
     return { status: 'miss', reason }
-  }
-
-  /** Makes a block the most recently used. */
-  #touch(name: string, held: StoredBlock): void {
-    this.blocks.delete(name)
-    this.blocks.set(name, held)
   }
 
   #makeRoom(size: number): void {

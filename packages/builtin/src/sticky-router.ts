@@ -13,6 +13,7 @@ import {
 } from '@trilithon/core'
 import { z } from 'zod'
 import { DeadlineHeap } from './deadline-heap.ts'
+import { RecencyMap } from './recency-map.ts'
 
 /** Where the last turn of a session ran. */
 interface Home {
@@ -24,6 +25,20 @@ interface Home {
 interface LiveLease extends Home {
   readonly deadlineMs: number
   heapIndex: number
+}
+
+/** A worker of the view with its live leases, looked up once per decision. */
+interface Candidate {
+  readonly worker: FleetWorker
+  readonly leases: ReadonlySet<LiveLease> | undefined
+}
+
+/** The engine's report lags and counts what others sent; the leases are exact and only ours. Whichever is more. */
+const loadOf = ({ worker, leases }: Candidate): number => Math.max(worker.reportedRequests, leases?.size ?? 0)
+
+function isLighter(one: Candidate, other: Candidate): boolean {
+  const difference = loadOf(one) - loadOf(other)
+  return difference < 0 || (difference === 0 && one.worker.id < other.worker.id)
 }
 
 /** The embedded engine wants no headers; one frozen object serves every lease. */
@@ -38,16 +53,33 @@ function findObstacle(worker: FleetWorker, request: RouteRequest): string | unde
   return undefined
 }
 
+/** The session's own worker where that has the role and can serve the request, else the one with the fewest requests. */
+function findBest(
+  role: FleetWorker['role'],
+  request: RouteRequest,
+  view: readonly Candidate[],
+  own: WorkerId | undefined,
+): Candidate | undefined {
+  let best: Candidate | undefined
+  for (const candidate of view) {
+    const { worker } = candidate
+    if (worker.role !== role || findObstacle(worker, request) !== undefined) continue
+    if (worker.id === own) return candidate
+    if (best === undefined || isLighter(candidate, best)) best = candidate
+  }
+  return best
+}
+
 /** One sentence for `wait`: how many workers there are, and what keeps how many of them from serving. */
-function explainWait(workers: readonly FleetWorker[], request: RouteRequest): string {
-  if (workers.length === 0) return 'The fleet has no workers.'
+function explainWait(view: readonly Candidate[], request: RouteRequest): string {
+  if (view.length === 0) return 'The fleet has no workers.'
   const counts = new Map<string, number>()
-  for (const worker of workers) {
+  for (const { worker } of view) {
     const obstacle = findObstacle(worker, request) ?? `${worker.role} without a partner`
     counts.set(obstacle, (counts.get(obstacle) ?? 0) + 1)
   }
   const parts = Array.from(counts, ([obstacle, count]) => `${count} ${obstacle}`)
-  return `None of ${workers.length} workers can serve the request: ${parts.join(', ')}.`
+  return `None of ${view.length} workers can serve the request: ${parts.join(', ')}.`
 }
 
 /**
@@ -58,8 +90,7 @@ function explainWait(workers: readonly FleetWorker[], request: RouteRequest): st
  */
 export class StickyRouter implements Router {
   readonly #maxSessions: number
-  /** Least recently routed first: a Map keeps the order of insertion. */
-  readonly #sessions = new Map<string, Home>()
+  readonly #sessions = new RecencyMap<Home>()
   readonly #leases = new DeadlineHeap<LiveLease>()
   /** Live leases by worker; a pair's lease is under both. Workers without any are left out. */
   readonly #leasesByWorker = new Map<WorkerId, Set<LiveLease>>()
@@ -76,10 +107,9 @@ export class StickyRouter implements Router {
       })
     invariant(request.leaseMs > 0, `A lease must last longer than 0 ms; leaseMs is ${request.leaseMs}.`)
     const nowMs = fleet.nowMs()
-    const workers = [...fleet.workers()]
-    this.#settle(workers, nowMs)
-    const home = this.#place(request, workers)
-    if (home === undefined) return { status: 'wait', reason: explainWait(workers, request) }
+    const view = this.#read(fleet, nowMs)
+    const home = this.#place(request, view)
+    if (home === undefined) return { status: 'wait', reason: explainWait(view, request) }
     this.#remember(request.sessionId, home)
     return { status: 'leased', lease: this.#lease(home, nowMs + request.leaseMs) }
   }
@@ -89,7 +119,7 @@ export class StickyRouter implements Router {
   }
 
   stats(fleet: FleetView): RouterStats {
-    this.#settle([...fleet.workers()], fleet.nowMs())
+    this.#read(fleet, fleet.nowMs())
     return {
       leases: this.#leases.size,
       sessions: this.#sessions.size,
@@ -104,67 +134,47 @@ export class StickyRouter implements Router {
     this.#leasesByWorker.clear()
   }
 
-  /** Drops the leases that have expired and those of workers that have left the view. */
-  #settle(workers: readonly FleetWorker[], nowMs: number): void {
+  /** Reads the view, and drops the leases that have expired and those of workers that are not in it any more. */
+  #read(fleet: FleetView, nowMs: number): readonly Candidate[] {
     for (let lease = this.#leases.takeExpired(nowMs); lease !== undefined; lease = this.#leases.takeExpired(nowMs)) this.#end(lease)
 
+    const view: Candidate[] = []
     let present = 0
-    for (const worker of workers) if (this.#leasesByWorker.has(worker.id)) present++
-    if (present === this.#leasesByWorker.size) return
-    const ids = new Set(workers.map((worker) => worker.id))
+    for (const worker of fleet.workers()) {
+      const leases = this.#leasesByWorker.get(worker.id)
+      if (leases !== undefined) present++
+      view.push({ worker, leases })
+    }
+    if (present < this.#leasesByWorker.size) this.#dropAbsent(new Set(view.map(({ worker }) => worker.id)))
+    return view
+  }
+
+  #dropAbsent(present: ReadonlySet<WorkerId>): void {
     for (const [id, leases] of this.#leasesByWorker) {
-      if (ids.has(id)) continue
+      if (present.has(id)) continue
       this.#leasesByWorker.delete(id)
       // Without its prefill worker a pair's lease counts on: the decode worker still runs the request.
       for (const lease of leases) if (lease.worker === id) this.#end(lease)
     }
   }
 
-  #place(request: RouteRequest, workers: readonly FleetWorker[]): Home | undefined {
-    const home = this.#sessions.get(request.sessionId)
-    const alone = this.#choose('both', request, workers, home?.worker)
-    const decode = this.#choose('decode', request, workers, home?.worker)
-    const prefill = decode === undefined ? undefined : this.#choose('prefill', request, workers, home?.prefillWorker)
-    const pair = decode === undefined || prefill === undefined ? undefined : { worker: decode.id, prefillWorker: prefill.id }
+  #place(request: RouteRequest, view: readonly Candidate[]): Home | undefined {
+    const home = this.#sessions.peek(request.sessionId)
+    const alone = findBest('both', request, view, home?.worker)
+    const decode = findBest('decode', request, view, home?.worker)
+    const prefill = decode === undefined ? undefined : findBest('prefill', request, view, home?.prefillWorker)
+    const pair = decode && prefill && { worker: decode.worker.id, prefillWorker: prefill.worker.id }
     if (alone === undefined) return pair
-    const single = { worker: alone.id, prefillWorker: undefined }
-    if (pair === undefined || decode === undefined || alone.id === home?.worker) return single
-    return decode.id === home?.worker || this.#isLighter(decode, alone) ? pair : single
-  }
-
-  /** The session's own worker of that role where it can serve the request, else the one with the fewest requests. */
-  #choose(
-    role: FleetWorker['role'],
-    request: RouteRequest,
-    workers: readonly FleetWorker[],
-    own: WorkerId | undefined,
-  ): FleetWorker | undefined {
-    let best: FleetWorker | undefined
-    for (const worker of workers) {
-      if (worker.role !== role || findObstacle(worker, request) !== undefined) continue
-      if (worker.id === own) return worker
-      if (best === undefined || this.#isLighter(worker, best)) best = worker
-    }
-    return best
-  }
-
-  #isLighter(worker: FleetWorker, other: FleetWorker): boolean {
-    const difference = this.#load(worker) - this.#load(other)
-    return difference < 0 || (difference === 0 && worker.id < other.id)
-  }
-
-  /** The engine's report lags and counts what others sent; the leases are exact and only ours. Whichever is more. */
-  #load(worker: FleetWorker): number {
-    return Math.max(worker.reportedRequests, this.#leasesByWorker.get(worker.id)?.size ?? 0)
+    const single = { worker: alone.worker.id, prefillWorker: undefined }
+    if (pair === undefined || decode === undefined || single.worker === home?.worker) return single
+    return pair.worker === home?.worker || isLighter(decode, alone) ? pair : single
   }
 
   #remember(sessionId: string, home: Home): void {
-    this.#sessions.delete(sessionId)
-    this.#sessions.set(sessionId, home)
-    if (this.#sessions.size <= this.#maxSessions) return
-    for (const oldest of this.#sessions.keys()) {
+    this.#sessions.use(sessionId, home)
+    for (const [oldest] of this.#sessions) {
+      if (this.#sessions.size <= this.#maxSessions) return
       this.#sessions.delete(oldest)
-      return
     }
   }
 

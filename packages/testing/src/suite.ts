@@ -46,6 +46,9 @@ export function selectCases<Context, Name extends string>(
   return cases.filter(({ claimed = [], unclaimed }) => claimed.every(claims) && (unclaimed === undefined || !claims(unclaimed)))
 }
 
+/** Enough for a case that starts a process on a loaded machine; vitest's own 5 s are not. */
+const timeout = 30_000
+
 /** Registers a table with vitest: one test per case, and for each skip what the filling does instead. */
 export function describeSuite<Context extends SuiteContext, Name extends string>(
   title: string,
@@ -61,10 +64,10 @@ export function describeSuite<Context extends SuiteContext, Name extends string>
     for (const { name, run } of selected) {
       const skip = skips.get(name)
       if (skip === undefined) {
-        it(name, ({ skip: skipTest }) => useContext(open, (context) => run(context, (reason) => skipTest(reason))))
+        it(name, { timeout }, ({ skip: skipTest }) => useContext(open, (context) => run(context, (reason) => skipTest(reason))))
       } else {
         it.skip(`${name} (${skip.reason})`)
-        it(`instead of: ${name}`, () => useContext(open, skip.instead))
+        it(`instead of: ${name}`, { timeout }, () => useContext(open, skip.instead))
       }
     }
   })

@@ -1,0 +1,97 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import {
+  type AnyPlugin,
+  type Capabilities,
+  type Claim,
+  type Disposable,
+  PluginManifest,
+  type RunFacts,
+  silentLogger,
+} from '@trilithon/core'
+import type { SuiteContext } from './suite.ts'
+
+export interface DescribePluginOptions {
+  /** Folder of the plugin's `package.json`, as a path or a URL: `new URL('..', import.meta.url)`. */
+  readonly packageRoot: string | URL
+  /**
+   * Example configuration: for each claim the table at its path, as a file would give it, without `type`. `check` must find nothing wrong with
+   * it, and `create` must work. A claim that is left out is tried with an empty table.
+   */
+  readonly config?: Readonly<Record<string, unknown>>
+  /** Fillings for `requires` and `optional`. */
+  readonly needs?: Readonly<Record<string, Disposable>>
+  /** Capabilities by seam id that `check` sees of other plugins. */
+  readonly peers?: Readonly<Record<string, Capabilities>>
+  /** Facts of the run that differ from one trainer, orchestrator and inference under the profile `fp32`. */
+  readonly run?: Partial<RunFacts>
+}
+
+/** What a case of the plugin suite runs on. */
+export interface PluginContext extends SuiteContext {
+  readonly definition: AnyPlugin
+  readonly claims: readonly Claim[]
+  readonly packageName: string
+  /** `trilithon` of the package.json; undefined where there is none. */
+  readonly manifestField: unknown
+  /** Module to import: the source where the package names one for its own workspace, else what is published. */
+  readonly entry: string
+  /** `entry` as a manifest writes it. */
+  readonly publishedEntry: string
+  parseConfig(): Record<string, unknown>
+  checkProblems(): readonly unknown[]
+  create(): Promise<Disposable>
+}
+
+interface PackageJson {
+  readonly name?: string
+  readonly main?: string
+  readonly exports?: string | Readonly<Record<string, unknown>>
+  readonly trilithon?: unknown
+}
+
+export function openPluginContext(definition: AnyPlugin, options: DescribePluginOptions): PluginContext {
+  const root = typeof options.packageRoot === 'string' ? options.packageRoot : fileURLToPath(options.packageRoot)
+  const packageJson: PackageJson = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const claims: readonly Claim[] = definition.claims
+  const { published, source } = entranceOf(packageJson)
+  const manifest = PluginManifest.safeParse(packageJson.trilithon)
+  const publishedEntry = manifest.success ? manifest.data.entry : published
+  // The source stands for what is built from it, and for no other entry.
+  const entry = source !== undefined && join(publishedEntry) === join(published) ? source : publishedEntry
+
+  const run: RunFacts = {
+    roles: ['trainer', 'orchestrator', 'inference'],
+    workingDirectory: root,
+    numericsProfile: 'fp32',
+    resolved: {},
+    ...options.run,
+  }
+  const parseConfig = () => Object.fromEntries(claims.map(({ at, keys }) => [at, keys.parse(options.config?.[at] ?? {})] as const))
+  return {
+    definition,
+    claims,
+    packageName: packageJson.name ?? '',
+    manifestField: packageJson.trilithon,
+    entry: join(root, entry),
+    publishedEntry,
+    parseConfig,
+    checkProblems: () => [...(definition.check?.({ config: parseConfig(), run, peer: (seam) => options.peers?.[seam.id] }) ?? [])],
+    create: async () => {
+      // AnyPlugin has forgotten what its needs are; their types were checked where it was defined.
+      const needs = (options.needs ?? {}) as never
+      return definition.create({ config: parseConfig(), run, needs, log: silentLogger, signal: new AbortController().signal })
+    },
+    close: async () => undefined,
+  }
+}
+
+/** The package's own entrance, as published and, in a workspace, the source that it is built from. */
+function entranceOf({ exports, main }: PackageJson): { published: string; source: string | undefined } {
+  const entrance = typeof exports === 'object' ? (exports['.'] ?? exports) : exports
+  if (typeof entrance === 'string') return { published: entrance, source: undefined }
+  const { default: byDefault, import: byImport, 'trilithon-src': source } = (entrance ?? {}) as Record<string, unknown>
+  const text = (value: unknown) => (typeof value === 'string' ? value : undefined)
+  return { published: text(byDefault) ?? text(byImport) ?? main ?? './index.js', source: text(source) }
+}
