@@ -78,7 +78,7 @@ function checkBlocks(root, documents) {
       line: Number(line),
       rule: 'typescript',
       message: `It does not compile: ${message}`,
-      hint: 'Mend it, or mark the block as a sketch: ts ignore.',
+      hint: modules.has(name) ? 'Mend it, or mark the block as a sketch: ts ignore.' : 'Mend that source; a document imports it.',
     }))
     if (status !== 0 && found.length === 0) throw new Error(`tsc failed: ${stdout}${stderr}`)
     problems.push(...found)
