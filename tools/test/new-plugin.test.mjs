@@ -110,3 +110,7 @@ test('the generator for nx says what to do next', () => {
     'plugins/new-router exists already. Choose another name, or remove it.',
   )
 })
+
+test('can be found by the runtime: pnpm links what is ours at the root', () => {
+  expect(realpathSync(join(projectRoot, 'node_modules/@trilithon/core'))).toBe(join(projectRoot, 'packages/core'))
+})
