@@ -20,7 +20,7 @@ import { isMain, projectRoot, workspaceMembers } from './lib/workspace.mjs'
 
 /** Quick first. @type {readonly Step[]} */
 const checks = [
-  { name: 'format and lint', command: 'biome check --error-on-warnings .', budgetS: 60 },
+  { name: 'format and lint', command: 'nx run trilithon:lint --output-style static', budgetS: 60 },
   { name: 'floors', command: 'node tools/check-floors.mjs', budgetS: 60 },
   { name: 'core budget', command: 'node tools/check-core-budget.mjs', budgetS: 60 },
   { name: 'docs', command: 'node tools/check-docs.mjs', budgetS: 60 },
