@@ -2,14 +2,14 @@
 /**
  * Imports one module in this fresh process and writes to file descriptor 3, as JSON, what the import did beside defining things.
  *
- *     node import-probe.mjs <URL of the module> <URL of vite>   3>report.json
+ *     node import-probe.mjs <URL of the module> <URL of vite, for a module in TypeScript>   3>report.json
  */
 import { createHook } from 'node:async_hooks'
 import { writeSync } from 'node:fs'
 import { register } from 'node:module'
 
 const [moduleUrl = '', vite = ''] = process.argv.slice(2)
-if (moduleUrl.endsWith('ts')) register('./typescript-hooks.mjs', import.meta.url, { data: { vite } })
+if (vite !== '') register('./typescript-hooks.mjs', import.meta.url, { data: { vite } })
 
 /** What a module starts when it works: timers, sockets, children, threads, watchers. The loader itself uses none of them. */
 const work = new Set(

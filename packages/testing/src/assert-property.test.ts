@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { afterEach, describe, it } from 'vitest'
 import { assertProperty, seedVariable } from './assert-property.ts'
-import { hasCode } from './router-context.ts'
+import { hasCode } from './has-code.ts'
 
 const values = async (): Promise<number[]> => {
   const seen: number[] = []

@@ -9,6 +9,7 @@ import { LimitedRouter } from './__fixtures__/limited-router.ts'
 import { QueuedKVStore } from './__fixtures__/queued-kv-store.ts'
 import wholeRouter from './__fixtures__/whole-plugin/whole-router.ts'
 import { describePlugin } from './describe-plugin.ts'
+import { hasCode } from './has-code.ts'
 import { pluginCases } from './plugin-cases.ts'
 import { openPluginContext } from './plugin-context.ts'
 import { runCases } from './suite.ts'
@@ -260,6 +261,13 @@ describe('plugin suite', () => {
       [fault.caught],
     )
     assert.match(String(failed[0]?.error), fault.says)
+  })
+
+  it('says where an example is missing, and where there is no package', () => {
+    const example = openPluginContext(wholeRouter, { packageRoot: new URL('__fixtures__/whole-plugin/', import.meta.url) })
+    assert.throws(() => example.parseConfig(), hasCode('CONFIG_VALUE_INVALID'))
+    assert.throws(() => example.parseConfig(), /example of orchestrator.router is not valid:\n.*expected number.*\n.*window_ms/)
+    assert.throws(() => openPluginContext(sound, { packageRoot: folder }), hasCode('USAGE_INVALID'))
   })
 
   it('has a planted fault for every case', () => {

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import { fakeFleet, fakeRequest } from './fake-fleet.ts'
 import { fakeBlock, fakeExperts, fakeKey } from './fake-kv-block.ts'
+import { hasCode } from './has-code.ts'
 import { manualClock } from './manual-clock.ts'
 import { recordingLogger } from './recording-logger.ts'
-import { hasCode } from './router-context.ts'
 
 describe('fakes', () => {
   it('manualClock moves when told, and only forward', () => {

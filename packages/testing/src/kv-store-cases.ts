@@ -4,9 +4,9 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { KVBlock, KVKey, KVStore } from '@trilithon/core'
 import { fakeBlock, fakeExperts, fakeKey } from './fake-kv-block.ts'
+import { hasCode } from './has-code.ts'
 import { assertHit, assertMiss, fill, type KVStoreContext, putOne, readOne, settledLookup } from './kv-store-context.ts'
 import { checkAgainstModel } from './kv-store-property.ts'
-import { hasCode } from './router-context.ts'
 import { caseTable } from './suite.ts'
 
 const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((label) => fakeKey(label)) as [KVKey, KVKey, KVKey, KVKey]

@@ -9,7 +9,9 @@ import {
   PluginManifest,
   type RunFacts,
   silentLogger,
+  TrilithonError,
 } from '@trilithon/core'
+import { z } from 'zod'
 import type { SuiteContext } from './suite.ts'
 
 export interface DescribePluginOptions {
@@ -53,7 +55,7 @@ interface PackageJson {
 
 export function openPluginContext(definition: AnyPlugin, options: DescribePluginOptions): PluginContext {
   const root = typeof options.packageRoot === 'string' ? options.packageRoot : fileURLToPath(options.packageRoot)
-  const packageJson: PackageJson = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const packageJson = readPackageJson(join(root, 'package.json'))
   const claims: readonly Claim[] = definition.claims
   const { published, source } = entranceOf(packageJson)
   const manifest = PluginManifest.safeParse(packageJson.trilithon)
@@ -68,7 +70,7 @@ export function openPluginContext(definition: AnyPlugin, options: DescribePlugin
     resolved: {},
     ...options.run,
   }
-  const parseConfig = () => Object.fromEntries(claims.map(({ at, keys }) => [at, keys.parse(options.config?.[at] ?? {})] as const))
+  const parseConfig = () => Object.fromEntries(claims.map((claim) => [claim.at, parseExample(claim, options.config?.[claim.at] ?? {})]))
   return {
     definition,
     claims,
@@ -85,6 +87,27 @@ export function openPluginContext(definition: AnyPlugin, options: DescribePlugin
     },
     close: async () => undefined,
   }
+}
+
+function readPackageJson(path: string): PackageJson {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'))
+  } catch (cause) {
+    throw new TrilithonError('USAGE_INVALID', `describePlugin finds no package.json that can be read at ${path}.`, {
+      path,
+      hint: "Give the folder of the plugin's package.json as packageRoot.",
+      cause,
+    })
+  }
+}
+
+function parseExample({ at, keys }: Claim, table: unknown): unknown {
+  const result = keys.safeParse(table)
+  if (result.success) return result.data
+  throw new TrilithonError('CONFIG_VALUE_INVALID', `The example of ${at} is not valid:\n${z.prettifyError(result.error)}`, {
+    path: at,
+    hint: `Give describePlugin an example that is: { config: { '${at}': … } }.`,
+  })
 }
 
 /** The package's own entrance, as published and, in a workspace, the source that it is built from. */

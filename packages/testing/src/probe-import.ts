@@ -24,7 +24,7 @@ export function probeImport(path: string): Promise<ImportReport> {
 }
 
 function runProbe(path: string): Promise<ImportReport> {
-  const isTypeScript = path.endsWith('ts')
+  const isTypeScript = /\.m?ts$/.test(path)
   // Where the module is a source, so are the packages of the workspace that it imports.
   const conditions = isTypeScript ? ['--conditions=trilithon-src'] : []
   const child = spawn(process.execPath, ['--no-warnings', ...conditions, probe, pathToFileURL(path).href, isTypeScript ? viteUrl() : ''], {

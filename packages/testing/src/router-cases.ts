@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { FleetWorker, RouteLease, RouteRequest } from '@trilithon/core'
-import { hasCode, type RouterContext } from './router-context.ts'
+import { hasCode } from './has-code.ts'
+import type { RouterContext } from './router-context.ts'
 import { checkBooks, checkPlacement, checkRepeatability } from './router-property.ts'
 import { caseTable } from './suite.ts'
 

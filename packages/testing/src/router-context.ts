@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type RouteAnswer, type RouteLease, type RouteRequest, type Router, type RouterStats, TrilithonError } from '@trilithon/core'
+import type { RouteAnswer, RouteLease, RouteRequest, Router, RouterStats } from '@trilithon/core'
 import { type FakeFleet, fakeFleet, fakeRequest } from './fake-fleet.ts'
 import type { SuiteContext } from './suite.ts'
 
@@ -50,10 +50,4 @@ export async function openRouterContext(make: MakeRouter): Promise<RouterContext
       for (const each of made) await each.dispose()
     },
   }
-}
-
-/** For `assert.throws` and `assert.rejects`: passes an error with that code. */
-export const hasCode = (code: Parameters<typeof TrilithonError.is>[1]) => (error: unknown) => {
-  assert.ok(TrilithonError.is(error, code), `expected ${code}, got ${String(error)}`)
-  return true
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { TrilithonError } from '@trilithon/core'
 import { afterAll, describe, it } from 'vitest'
 import { describeRouter } from './describe-router.ts'
-import { hasCode } from './router-context.ts'
+import { hasCode } from './has-code.ts'
 import { caseTable, describeSuite, runCases, type SuiteContext, selectCases } from './suite.ts'
 
 interface Toy extends SuiteContext {
