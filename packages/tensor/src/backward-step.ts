@@ -48,8 +48,6 @@ export class BackwardStep {
   private readonly step: RecordedStep
   /** Gradients of this step that are to be added when it has run. */
   private readonly targets: Target[] = []
-  /** Slots whose gradient this step adds to in place. */
-  private readonly inPlace: GradientSlot[] = []
 
   private constructor(step: RecordedStep) {
     this.step = step
@@ -132,22 +130,16 @@ export class BackwardStep {
     return tensor
   }
 
-  /** For ops that can add to a gradient: the sum so far, or a new tensor to be set. */
-  into(input: number, like: Tensor): { readonly tensor: Tensor; readonly accumulate: boolean } {
-    return this.intoOrNull(input) ?? { tensor: emptyLike(like), accumulate: false }
-  }
-
-  /** As `into`, or null where the input needs no gradient. */
-  intoOrNull(input: number): { readonly tensor: Tensor; readonly accumulate: boolean } | null {
-    const slot = this.step.inputs[input] ?? null
-    if (slot === null) return null
-    if (slot.gradient === null || !slot.isExclusive || this.inPlace.includes(slot)) {
-      const tensor = emptyLike(slot)
-      this.targets.push({ slot, tensor, isExclusive: true })
-      return { tensor, accumulate: false }
-    }
-    this.inPlace.push(slot)
-    return { tensor: slot.gradient, accumulate: true }
+  /**
+   * For ops that can add to gradients, with one flag for all of `inputs`: the sums so far where each has one, otherwise new tensors to be set.
+   * `like` says the shape where an input needs no gradient and the op writes one anyway.
+   */
+  into(inputs: readonly number[], like: readonly Tensor[]): { readonly tensors: readonly Tensor[]; readonly accumulate: boolean } {
+    const slots = inputs.map((input) => this.step.inputs[input] ?? null)
+    const sums = slots.map((slot) => (slot?.isExclusive === true ? slot.gradient : null))
+    const isDistinct = new Set(slots).size === slots.length
+    if (isDistinct && sums.every((sum) => sum !== null)) return { tensors: sums as readonly Tensor[], accumulate: true }
+    return { tensors: inputs.map((input, index) => this.fresh(input, like[index] as Tensor)), accumulate: false }
   }
 
   /** The gradient of an input is this tensor, whose memory may be in use elsewhere. */

@@ -30,6 +30,11 @@ export function activeTape(): Tape | null {
   return active?.isProbe === true ? null : active
 }
 
+/** Whether the body of a checkpoint runs now, for the first time or again. */
+export function isInsideCheckpoint(): boolean {
+  return active !== null && (active.isProbe || active.isNested)
+}
+
 export class Tape {
   /** Only looks whether a gradient reaches an op, and records nothing: the first run of a checkpointed function. */
   readonly isProbe: boolean
@@ -50,6 +55,11 @@ export class Tape {
   /** For checkpoints: whether a gradient reaches anything that the probe saw. */
   get probeFound(): boolean {
     return this.probed?.found === true
+  }
+
+  /** Records the second run of a checkpointed function, within the backward of another tape. */
+  get isNested(): boolean {
+    return this.parent !== null
   }
 
   recorderOf(inputs: readonly (Tensor | null | undefined)[]): Tape | null {

@@ -11,22 +11,22 @@ export function rmsNorm(x: Tensor, weight: Tensor, eps: number): Tensor {
     const y = emptyLike(x)
     const rstd = tape === null ? null : empty(x.dtype, x.shape.slice(0, 1))
     rmsNormForward({ x: x.handle, weight: weight.handle, y: y.handle, rstd: rstd?.handle, eps })
-    tape?.add('rms-norm', [x, weight], [y], [x, weight, rstd], rmsNormGradient)
+    tape?.add('rms-norm', [x, weight], [y], [x, weight, rstd], gradient)
     return y
   })
 }
 
-function rmsNormGradient(step: BackwardStep): void {
+function gradient(step: BackwardStep): void {
   const x = step.held(0)
   const weight = step.held(1)
-  const dWeight = step.into(1, weight)
+  const { tensors, accumulate } = step.into([1], [weight])
   rmsNormBackward({
     dY: step.gradient(0).handle,
     x: x.handle,
     weight: weight.handle,
     rstd: step.held(2).handle,
     dX: step.fresh(0, x).handle,
-    dWeight: dWeight.tensor.handle,
-    accumulate: dWeight.accumulate,
+    dWeight: (tensors[0] as Tensor).handle,
+    accumulate,
   })
 }

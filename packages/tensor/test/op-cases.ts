@@ -1,0 +1,48 @@
+/** One case per way to call an op: what it takes, so that the tests can ask every op the same questions. */
+import { embedding, fromArray, layerNorm, rmsNorm, rope, rotaryTables, swiglu, swigluFused, type Tensor } from '../src/index.ts'
+
+export interface OpCase {
+  readonly name: string
+  /** Shapes of the inputs that are differentiated. */
+  readonly inputs: readonly (readonly number[])[]
+  /** Calls the op; what else it needs is made inside, of the dtype of the inputs. */
+  readonly run: (...inputs: Tensor[]) => Tensor | readonly Tensor[]
+  /** Inputs whose first dim is that of the first output, row by row: a row alone must give the same bits. */
+  readonly rows?: readonly number[]
+}
+
+const ids = (values: readonly number[]) => fromArray('i32', [values.length], values)
+
+const tablesFor = (x: Tensor, half: number) =>
+  rotaryTables(
+    ids(Array.from({ length: x.dim(0) }, (_, i) => 5 * i + 3)),
+    fromArray(
+      x.dtype,
+      [half],
+      Array.from({ length: half }, (_, i) => 100 ** (-i / half)),
+    ),
+  )
+
+export const opCases: readonly OpCase[] = [
+  { name: 'rms-norm', inputs: [[3, 5], [5]], run: (x, weight) => rmsNorm(x as Tensor, weight as Tensor, 1e-5), rows: [0] },
+  {
+    name: 'layer-norm with bias',
+    inputs: [[3, 5], [5], [5]],
+    run: (x, weight, bias) => layerNorm(x as Tensor, weight as Tensor, bias as Tensor, 1e-5),
+    rows: [0],
+  },
+  { name: 'layer-norm', inputs: [[3, 5], [5]], run: (x, weight) => layerNorm(x as Tensor, weight as Tensor, null, 1e-5), rows: [0] },
+  { name: 'rope, halves', inputs: [[3, 2, 6]], run: (x) => rope(x as Tensor, tablesFor(x as Tensor, 2), false) },
+  { name: 'rope, interleaved', inputs: [[3, 2, 6]], run: (x) => rope(x as Tensor, tablesFor(x as Tensor, 3), true) },
+  {
+    name: 'swiglu',
+    inputs: [
+      [3, 4],
+      [3, 4],
+    ],
+    run: (gate, up) => swiglu(gate as Tensor, up as Tensor),
+    rows: [0, 1],
+  },
+  { name: 'swiglu, fused', inputs: [[3, 8]], run: (gateUp) => swigluFused(gateUp as Tensor), rows: [0] },
+  { name: 'embedding', inputs: [[5, 3]], run: (table) => embedding(ids([4, 0, 4, 1]), table as Tensor) },
+]
