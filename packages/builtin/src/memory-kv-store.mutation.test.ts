@@ -151,9 +151,9 @@ const mutants: readonly Mutant[] = [
     sentence: 'K9',
     name: 'takes a lookup for a use',
     file,
-    search: "return keys.map((key) => (this.blocks.has(nameOf(key)) ? 'yes' : 'no'))",
+    search: "return keys.map((key) => (this.blocks.has(nameOfKey(key)) ? 'yes' : 'no'))",
     replace:
-      "return keys.map((key) => {\n      const held = this.blocks.peek(nameOf(key))\n      if (held !== undefined) this.blocks.use(nameOf(key), held)\n      return held === undefined ? 'no' : 'yes'\n    })",
+      "return keys.map((key) => {\n      const held = this.blocks.peek(nameOfKey(key))\n      if (held !== undefined) this.blocks.use(nameOfKey(key), held)\n      return held === undefined ? 'no' : 'yes'\n    })",
   },
   { sentence: 'K9', name: 'says yes to every key', file, search: "? 'yes' : 'no'", replace: "? 'yes' : 'yes'" },
   {
@@ -174,7 +174,7 @@ const mutants: readonly Mutant[] = [
     sentence: 'K10',
     name: 'overlooks the tenant',
     file,
-    search: 'if (tenant !== undefined && key.tenant !== tenant) continue',
+    search: 'if (tenant !== undefined && held.tenant !== tenant) continue',
     replace: '',
   },
   {

@@ -17,7 +17,9 @@ import { z } from 'zod'
 import { RecencyMap } from './recency-map.ts'
 
 interface StoredBlock {
-  readonly key: KVKey
+  /** Of the key, what a selector of `invalidate` names. */
+  readonly salt: string
+  readonly tenant: string
   readonly block: KVBlock
 }
 
@@ -39,7 +41,7 @@ const sizeOf = (block: KVBlock): number => block.bytes.length + (block.experts?.
 const checksumOf = ({ bytes, experts }: KVBlock): number => (experts === undefined ? crc32(bytes) : crc32(experts.data, crc32(bytes)))
 
 /** Text that is equal for equal keys only: each field but the last is preceded by its length. */
-function nameOf({ salt, profile, format, tenant, hash }: KVKey): string {
+export function nameOfKey({ salt, profile, format, tenant, hash }: KVKey): string {
   if (hash.length !== 32)
     throw new TrilithonError('KV_KEY_INVALID', `The hash of a KV key has 32 bytes, this one has ${hash.length}.`, {
       path: 'key.hash',
@@ -81,20 +83,20 @@ export class MemoryKVStore implements KVStore {
 
   lookup(keys: readonly KVKey[]): readonly KVLookup[] {
     this.#assertLive('lookup')
-    return keys.map((key) => (this.blocks.has(nameOf(key)) ? 'yes' : 'no'))
+    return keys.map((key) => (this.blocks.has(nameOfKey(key)) ? 'yes' : 'no'))
   }
 
   async put(entries: Parameters<KVStore['put']>[0]): Promise<readonly KVPutAnswer[]> {
     this.#assertLive('put')
     // Names and checksums of all entries come before the first change: a call with one bad entry stores nothing.
-    const named = entries.map(({ key, block }) => ({ name: nameOf(key), key, block }))
+    const named = entries.map(({ key, block }) => ({ name: nameOfKey(key), key, block }))
     for (const { block } of named) assertIntact(block)
     return named.map(({ name, key, block }) => this.#store(name, key, block))
   }
 
   async get(requests: readonly KVGetRequest[]): Promise<readonly KVGetAnswer[]> {
     this.#assertLive('get')
-    const named = requests.map(({ key, into }) => ({ name: nameOf(key), into }))
+    const named = requests.map(({ key, into }) => ({ name: nameOfKey(key), into }))
     return named.map(({ name, into }) => this.#read(name, into))
   }
 
@@ -102,9 +104,9 @@ export class MemoryKVStore implements KVStore {
     this.#assertLive('invalidate')
     const { salt, tenant, olderThanVersion } = selector
     let count = 0
-    for (const [name, { key, block }] of this.blocks) {
-      if (salt !== undefined && key.salt !== salt) continue
-      if (tenant !== undefined && key.tenant !== tenant) continue
+    for (const [name, { block, ...held }] of this.blocks) {
+      if (salt !== undefined && held.salt !== salt) continue
+      if (tenant !== undefined && held.tenant !== tenant) continue
       if (olderThanVersion !== undefined && block.versions.max >= olderThanVersion) continue
       this.#remove(name, block)
       count++
@@ -141,7 +143,7 @@ export class MemoryKVStore implements KVStore {
     if (size > this.#capacityBytes)
       return { status: 'refused', reason: `The block has ${size} bytes, more than the ${this.#capacityBytes} of the whole store.` }
     this.#makeRoom(size)
-    this.blocks.use(name, { key: { ...key, hash: copyOf(key.hash) }, block: copyOfBlock(block) })
+    this.blocks.use(name, { salt: key.salt, tenant: key.tenant, block: copyOfBlock(block) })
     this.#bytes += size
     return { status: 'stored' }
   }
