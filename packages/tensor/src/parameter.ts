@@ -14,9 +14,6 @@ export interface ParameterOptions extends Omit<ParameterSpec, 'kind' | 'unit'> {
   readonly isTrainable?: boolean
 }
 
-/** Elements that the host fills at a time. */
-const fillChunk = 1 << 20
-
 /**
  * A weight of a model: declared with name and shape first (on *meta*, where it takes no memory), allocated later.
  *
@@ -80,13 +77,13 @@ export class Parameter implements ParameterSpec {
 
   /** Allocates where needed and writes the starting values, which depend on (seed, name) alone. */
   initialise(seed: number, dtype: DType = 'f32'): this {
-    if (this.tensor === null) this.allocate(dtype)
-    const { value, elements } = this
-    if (value.dtype !== 'f32' && value.dtype !== 'f64') refuse('initialise', this.name, 'dtype f32 or f64', value.dtype)
-    const array = value.dtype === 'f64' ? new Float64Array(elements) : new Float32Array(elements)
-    for (let first = 0; first < elements; first += fillChunk)
-      this.initialiser.fill(array.subarray(first, first + fillChunk), seed, this.name, first)
-    write(value, array)
+    const type = this.tensor?.dtype ?? dtype
+    if (type !== 'f32' && type !== 'f64') refuse('initialise', this.name, 'dtype f32 or f64', type)
+    const { elements } = this
+    const array = type === 'f64' ? new Float64Array(elements) : new Float32Array(elements)
+    this.initialiser.fill(array, seed, this.name, 0)
+    if (this.tensor === null) this.allocate(type)
+    write(this.value, array)
     return this
   }
 
