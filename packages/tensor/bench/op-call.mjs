@@ -57,7 +57,7 @@ process.stdout.write(`${cpu.name ?? ''} ${cpu.table}, Node ${process.version}\n`
 const native = /** @type {number[]} */ (times.get('native'))
 for (const [name, list] of times) {
   const over = list.map((value, index) => value - /** @type {number} */ (native[index])).sort((a, b) => a - b)
-  const at = (/** @type {number} */ share) => /** @type {number} */ ((over[Math.floor(share * (over.length - 1))]) / 1000).toFixed(2)
+  const at = (/** @type {number} */ share) => /** @type {number} */ (over[Math.floor(share * (over.length - 1))] / 1000).toFixed(2)
   process.stdout.write(
     `${name.padEnd(32)} ${(list.toSorted((a, b) => a - b)[list.length >> 1] / 1000).toFixed(2)} us, over native ${at(0.5)} (${at(0.25)} to ${at(0.75)})\n`,
   )
