@@ -5,7 +5,7 @@
  */
 export { type LoadReport, loadWeights } from './checkpoint/load-weights.ts'
 export { type Checkpoint, openCheckpoint } from './checkpoint/open-checkpoint.ts'
-export { type WriteCheckpointOptions, writeCheckpoint } from './checkpoint/write-checkpoint.ts'
+export { checkpointWriteFailure, type WriteCheckpointOptions, writeCheckpoint } from './checkpoint/write-checkpoint.ts'
 export type { CommonConfig } from './config/common-keys.ts'
 export type { ModelConfig, ModelFamily } from './config/model-config.ts'
 export { parseModelConfig } from './config/parse-model-config.ts'

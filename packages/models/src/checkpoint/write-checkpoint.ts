@@ -55,14 +55,22 @@ export function writeCheckpoint(
   } catch (cause) {
     if (TrilithonError.is(cause)) throw cause
     files.remove(aside)
-    const { code } = cause as NodeJS.ErrnoException
-    const reason = code === 'ENOSPC' ? 'the disk is full' : (cause as Error).message
-    throw new TrilithonError('CHECKPOINT_WRITE_FAILED', `${current} could not be written: ${reason}`, {
-      path: current,
-      hint: code === 'ENOSPC' ? `Free space below ${dirname(folder)}.` : 'Give another folder, or make room.',
-      cause,
-    })
+    throw checkpointWriteFailure(current, dirname(folder), cause)
   }
+}
+
+/** `CHECKPOINT_WRITE_FAILED` for a file that could not be written; `below` is where space is needed when the disk is full. */
+export function checkpointWriteFailure(path: string, below: string, cause: unknown): TrilithonError {
+  const isFull = (cause as NodeJS.ErrnoException).code === 'ENOSPC'
+  return new TrilithonError(
+    'CHECKPOINT_WRITE_FAILED',
+    `${path} could not be written: ${isFull ? 'the disk is full' : (cause as Error).message}`,
+    {
+      path,
+      hint: isFull ? `Free space below ${below}.` : 'Give another folder, or make room.',
+      cause,
+    },
+  )
 }
 
 /** Tensors in the order of the parameters, cut into files of at most the given size. */
