@@ -31,7 +31,9 @@ class Stop extends Error {
 /** The environment of a stranger: nothing of this clone is on the path. */
 function outsideEnvironment() {
   const path = (process.env.PATH ?? '').split(delimiter).filter((folder) => !folder.startsWith(projectRoot))
-  return { ...process.env, PATH: path.join(delimiter), NO_COLOR: '1', FORCE_COLOR: undefined, NODE_PATH: undefined, CI: '1' }
+  // Without a network npm would try again for a minute or more before it says so.
+  const npm = { npm_config_fetch_retry_mintimeout: '1000', npm_config_fetch_retry_maxtimeout: '3000' }
+  return { ...process.env, ...npm, PATH: path.join(delimiter), NO_COLOR: '1', FORCE_COLOR: undefined, NODE_PATH: undefined, CI: '1' }
 }
 
 /**
@@ -52,15 +54,19 @@ function commandsIn(folder, env) {
   /** Runs a command that must succeed. @param {string} line @param {string} [below] @returns {Promise<string>} */
   const call = async (line, below) => {
     const { status, output } = await attempt(line, below)
-    if (status !== 0 && /\bE(NOTFOUND|AI_AGAIN|CONNREFUSED|CONNRESET|TIMEDOUT|NETUNREACH)\b/.test(output))
-      throw new Stop(
-        3,
-        `npm reaches no registry and its cache lacks a package: ${/npm error (.*registry.*|network .*)/.exec(output)?.[1] ?? line}`,
-      )
     assert.equal(status, 0, `${line} ended with ${status}:\n${output}`)
     return output
   }
-  return { attempt, call }
+  /** Installs with npm, which may blame its own resolution when it is the network that fails. @param {string} what */
+  const install = async (what) => {
+    const { status, output } = await attempt(`npm install --prefer-offline --no-audit --no-fund --loglevel error ${what}`)
+    if (status === 0) return
+    const probe = await attempt('npm view zod version')
+    const fault = /\bE(?:NOTFOUND|AI_AGAIN|CONNREFUSED|CONNRESET|TIMEDOUT|NETUNREACH|HOSTUNREACH)\b/.exec(probe.output)?.[0]
+    if (fault !== undefined) throw new Stop(3, `npm reaches no registry (${fault}), and its cache lacks a package`)
+    assert.fail(`npm install ended with ${status}:\n${output}`)
+  }
+  return { attempt, call, install }
 }
 
 /** Packages of ours that an installation of the command line and the kit needs, without those that only tests need. */
@@ -132,7 +138,7 @@ async function testOutside(folder, say) {
   const { version } = readManifest(projectRoot, 'packages/core')
   const { devDependencies: pinned = {} } = readManifest(projectRoot, '')
   const inside = commandsIn(projectRoot, toolEnvironment())
-  const { attempt, call } = commandsIn(folder, outsideEnvironment())
+  const { attempt, call, install } = commandsIn(folder, outsideEnvironment())
   const write = (/** @type {string} */ file, /** @type {string} */ text) => writeFileSync(join(folder, file), text)
   const read = (/** @type {string} */ file) => readFileSync(join(folder, file), 'utf8')
 
@@ -146,9 +152,8 @@ async function testOutside(folder, say) {
   say(`packed ${packed.length} packages`)
 
   write('package.json', '{ "name": "somebody", "version": "1.0.0", "private": true, "type": "module" }\n')
-  const quiet = '--prefer-offline --no-audit --no-fund --loglevel error'
   const tools = ['@types/node', 'typescript', 'vitest'].map((name) => `${name}@${pinned[name]}`).join(' ')
-  await call(`npm install ${quiet} ${packed.map((file) => `./tarballs/${file}`).join(' ')} ${tools}`)
+  await install(`${packed.map((file) => `./tarballs/${file}`).join(' ')} ${tools}`)
   for (const name of names) {
     const installed = realpathSync(join(folder, 'node_modules', name))
     assert.ok(installed.startsWith(folder), `${name} is installed from its tarball, not linked`)
@@ -170,7 +175,7 @@ async function testOutside(folder, say) {
   say('the plugin compiles against the shipped types, and packs')
 
   // The user: install and choose.
-  await call(`npm install ${quiet} ./acme-round-robin-router-1.0.0.tgz`)
+  await install('./acme-round-robin-router-1.0.0.tgz')
   cpSync(join(projectRoot, example, 'orchestrator.toml'), join(folder, 'orchestrator.toml'))
   const dryRun = 'npx trilithon orchestrator @ orchestrator.toml --dry-run'
   assert.match(await call(dryRun), new RegExp(`^ *router +${plugin} +\\(installed, 1\\.0\\.0\\) +router$`, 'm'))
