@@ -46,6 +46,26 @@ inline void pack_a_panels(int64_t m, int64_t k, ARows a, float* to) {
   }
 }
 
+// How deep the panels of pack_a_columns are: the last step of a tile writes a whole vector.
+TRILITHON_INLINE int64_t a_columns_depth(int64_t k) { return k + (15 / tile_rows); }
+
+// A[m, k] whose columns are `stride` apart, as APanels{to, a_columns_depth(k)} reads it; to: a_panels_size(m, that depth).
+inline void pack_a_columns(int64_t m, int64_t k, AColumns a, float* to) {
+  const int64_t depth = a_columns_depth(k);
+  // A few columns at a time over all tiles, so that columns are read in long pieces. The surplus lanes of a step are
+  // overwritten by the next one of the same tile.
+  for (int64_t i = 0; i < k; i += 8) {
+    for (int64_t tile = 0; tile < row_tiles(m); ++tile) {
+      const int64_t row = tile_begin(m, tile), count = m - row;
+      float* const panel = to + tile * tile_rows * depth;
+      for (int64_t j = i; j < k && j < i + 8; ++j) {
+        const float* column = a.data + j * a.stride + row;
+        store(panel + j * tile_rows, count >= 16 ? load(column) : load_n(column, count));
+      }
+    }
+  }
+}
+
 // One panel of BPanels from `columns` <= 32 rows of k elements, `stride` apart.
 inline void pack_b_panel(int64_t columns, int64_t k, const float* rows, int64_t stride, float* to) {
   for (int64_t lane = 0; lane < panel_columns; lane += 16) {
