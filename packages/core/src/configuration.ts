@@ -37,6 +37,12 @@ export interface ConfigurationSlot {
 export type IsGiven = (path: string) => boolean
 
 /**
+ * One sentence. With a `path` (below the root) it says why `derive` changed a key that was written; with `unused` that the key has no effect although
+ * its value stays.
+ */
+export type ConfigurationNotice = string | { readonly message: string; readonly path: string; readonly unused?: true }
+
+/**
  * A root of the configuration (`trainer`, `sft`, …), owned by its role's package. Everything in it is pure.
  *
  * The schema holds prime-rl's keys with its defaults and our own. Every key is described and has a default, and where null is allowed null is a
@@ -52,8 +58,8 @@ export interface ConfigurationRoot<Schema extends z.ZodObject = z.ZodObject> {
   derive?(config: z.output<Schema>, isGiven: IsGiven): z.output<Schema>
   /** One problem per broken rule between keys; `path` is below the root. Sees what `derive` returned. */
   rules?(config: z.output<Schema>, isGiven: IsGiven): Iterable<CheckProblem>
-  /** One sentence per value that was written and is overruled by another. Sees what `derive` returned. */
-  notices?(config: z.output<Schema>, isGiven: IsGiven): Iterable<string>
+  /** What the user should know of a sound configuration. Sees what `derive` returned. */
+  notices?(config: z.output<Schema>, isGiven: IsGiven): Iterable<ConfigurationNotice>
 }
 
 /** Metadata of a key, given with `.meta()`. */

@@ -4,7 +4,7 @@
  * @module
  */
 export { inferenceRoot } from './configuration/inference-root.ts'
-export { loraRankOf } from './configuration/inference-rules.ts'
+export { loraRankOf, onlyHereTogether } from './configuration/inference-rules.ts'
 export type { InferenceConfiguration } from './configuration/inference-schema.ts'
 export { reasoningParserOf, toolCallParserOf } from './configuration/parser-of.ts'
 export { type DeploymentKeys, type InferencePluginKeys, inferencePluginKeys } from './configuration/plugin-keys.ts'

@@ -3,6 +3,7 @@
  *
  * @module
  */
+export { meshRules } from './configuration/mesh-rules.ts'
 export { type ModelPluginKeys, modelPluginKeys } from './configuration/plugin-keys.ts'
 export { sftRoot } from './configuration/sft-root.ts'
 export type { SftConfiguration } from './configuration/sft-schema.ts'

@@ -53,7 +53,7 @@ async function runRole(root: RootName, words: readonly string[], host: CommandLi
   return 0
 }
 
-/** A real start needs everything that the configuration asks for; what is missing is said at once. */
+/** A real start needs everything that the configuration asks for; all that is missing is said at once. */
 function refuseStart(
   root: RootName,
   composition: Composition,
@@ -61,17 +61,22 @@ function refuseStart(
   missingRolesSentence: (root: string, roles: Composition['roles']) => string | undefined,
 ): void {
   const sentence = missingRolesSentence(root, composition.roles)
-  // Without the role there is nothing that a model or a feature could be missing for.
-  if (sentence !== undefined) {
-    throw new TrilithonError('FEATURE_UNAVAILABLE', sentence, {
-      hint: 'Add --dry-run to see the resolved configuration and what else it needs.',
-    })
-  }
-  if (unavailable.length === 0) return
-  throw combineProblems(
-    unavailable.map(
+  const roles =
+    sentence === undefined
+      ? []
+      : [
+          new TrilithonError('FEATURE_UNAVAILABLE', sentence, {
+            hint: 'Add --dry-run to see the resolved configuration and what else it needs.',
+          }),
+        ]
+  // Without a role there is nothing that a model could be missing for.
+  const needed = sentence === undefined ? unavailable : unavailable.filter(({ code }) => code !== 'MODEL_NOT_FOUND')
+  const problems = [
+    ...roles,
+    ...needed.map(
       ({ code, path, value, source, reason, hint }) =>
         new TrilithonError(code, `\`${path}\` = ${JSON.stringify(value)}: ${reason}`, { path, source, hint }),
     ),
-  )
+  ]
+  if (problems.length > 0) throw combineProblems(problems)
 }

@@ -1,5 +1,5 @@
 import { defineConfigurationRoot } from '@trilithon/core'
-import { deriveInference, inferenceRules } from './inference-rules.ts'
+import { deriveInference, inferenceNotices, inferenceRules } from './inference-rules.ts'
 import { InferenceSchema } from './inference-schema.ts'
 
 /** The root `inference`: the engines that generate. */
@@ -19,4 +19,5 @@ export const inferenceRoot = defineConfigurationRoot({
   ],
   derive: deriveInference,
   rules: inferenceRules,
+  notices: inferenceNotices,
 })

@@ -1,4 +1,4 @@
-import type { CheckProblem, IsGiven } from '@trilithon/core'
+import type { CheckProblem, ConfigurationNotice, IsGiven } from '@trilithon/core'
 import type { InferenceConfiguration } from './inference-schema.ts'
 import { reasoningParserOf, toolCallParserOf } from './parser-of.ts'
 import { inferencePluginKeys } from './plugin-keys.ts'
@@ -80,4 +80,27 @@ export function* inferenceRules(config: InferenceConfiguration): Iterable<CheckP
       path: 'max_lora_rank',
       hint: `Choose at most ${loraRanks.at(-1)}.`,
     }
+}
+
+/** Combinations of inference keys that prime-rl 0.6.0 refuses and that work here. */
+export function* onlyHereTogether(config: InferenceConfiguration): Iterable<ConfigurationNotice> {
+  const { deployment, kv_cache_offload, slurm } = inferencePluginKeys(config)
+  if (config.enable_return_routed_experts && deployment.router?.type === 'llm-d' && deployment.type !== 'single_node')
+    yield 'Routed experts with the llm-d router are refused by prime-rl 0.6.0; here experts travel as bytes beside the answer, past any router.'
+  if (kv_cache_offload?.type === 'mooncake' && slurm === null)
+    yield 'Mooncake without [slurm] is refused by prime-rl 0.6.0; here its processes start with the engines.'
+}
+
+/** Why written values are changed or not used. */
+export function* inferenceNotices(config: InferenceConfiguration): Iterable<ConfigurationNotice> {
+  yield* onlyHereTogether(config)
+  if (config.vllm_extra['headless'] === true) yield { path: 'api_server_count', message: 'vllm_extra.headless has no HTTP server.' }
+  else if (inferencePluginKeys(config).enable_lora)
+    yield { path: 'api_server_count', message: 'Adapters are loaded through one HTTP process.' }
+  else yield { path: 'api_server_count', message: 'Every engine has an HTTP process of its own.' }
+  if (inferencePluginKeys(config).deployment.type === 'disaggregated') {
+    const message = 'A disaggregated deployment hands KV from prefill to decode, and its engines take all GPUs of a node.'
+    for (const path of ['use_pd_kv_transfer', 'parallel.dp']) yield { path, message }
+  }
+  yield { path: 'max_lora_rank', message: `Engines serve the ranks ${loraRanks.join(', ')}.` }
 }

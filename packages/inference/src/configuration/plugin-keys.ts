@@ -7,6 +7,7 @@ export interface DeploymentKeys {
   readonly num_decode_nodes?: number
   readonly num_prefill_replicas?: number
   readonly num_decode_replicas?: number
+  readonly router?: { readonly type: string } | null
 }
 
 /**

@@ -1,7 +1,7 @@
 import { defineConfigurationRoot } from '@trilithon/core'
 import { deriveOrchestrator } from './orchestrator-derive.ts'
 import { orchestratorMoves } from './orchestrator-moves.ts'
-import { orchestratorRules } from './orchestrator-rules.ts'
+import { orchestratorNotices, orchestratorRules } from './orchestrator-rules.ts'
 import { OrchestratorSchema } from './orchestrator-schema.ts'
 
 /** The root `orchestrator`: episodes in, batches out. */
@@ -15,4 +15,5 @@ export const orchestratorRoot = defineConfigurationRoot({
   ],
   derive: deriveOrchestrator,
   rules: orchestratorRules,
+  notices: orchestratorNotices,
 })

@@ -1,14 +1,15 @@
-import type { CheckProblem } from '@trilithon/core'
+import type { CheckProblem, ConfigurationNotice, IsGiven } from '@trilithon/core'
 import { inflightOf } from './orchestrator-derive.ts'
 import type { OrchestratorConfiguration } from './orchestrator-schema.ts'
 import { isVisionModel } from './plugin-keys.ts'
 import { rendererOf } from './renderer-of.ts'
 
-export function* orchestratorRules(config: OrchestratorConfiguration): Iterable<CheckProblem> {
+export function* orchestratorRules(config: OrchestratorConfiguration, isGiven: IsGiven): Iterable<CheckProblem> {
   yield* teacherRules(config)
   yield* rendererRules(config)
   yield* batchRules(config)
   yield* environmentRules('train.env', config.train.env)
+  yield* samplingRules(config, isGiven)
   if (config.eval !== null) yield* environmentRules('eval.env', config.eval.env)
   yield* filterRules('pre_batch_filters', config.pre_batch_filters)
   yield* filterRules('post_batch_filters', config.post_batch_filters)
@@ -129,5 +130,46 @@ function* filterRules(path: string, filters: readonly { readonly type: string }[
   for (const [index, { type }] of filters.entries()) {
     if (seen.has(type)) yield { message: `The filter "${type}" stands twice`, path: `${path}.${index}.type`, hint: 'Keep one of them.' }
     seen.add(type)
+  }
+}
+
+/** The train table itself, or an environment of it: where a key of `sampling.extra_body` was written. */
+function writtenAt(index: number, key: string, isGiven: IsGiven): string {
+  const own = `train.env.${index}.sampling.extra_body.${key}`
+  return isGiven(own) ? own : `train.sampling.extra_body.${key}`
+}
+
+/** Without the log-probabilities of sampling the loss would compare the policy with itself, and no clipping would ever bind. */
+function* samplingRules({ train, training_mode }: OrchestratorConfiguration, isGiven: IsGiven): Iterable<CheckProblem> {
+  if (training_mode === 'sft') return
+  const told = new Set<string>()
+  for (const [index, { sampling }] of train.env.entries()) {
+    const { logprobs } = sampling.extra_body
+    const path = writtenAt(index, 'logprobs', isGiven)
+    if (logprobs === undefined || logprobs === true || told.has(path)) continue
+    told.add(path)
+    yield {
+      message: `extra_body.logprobs is ${JSON.stringify(logprobs)}, and the loss compares with the log-probabilities of sampling`,
+      path,
+      hint: 'Remove it: log-probabilities are always asked for.',
+    }
+  }
+}
+
+/** Why written values of the orchestrator are changed or not used, and what may bias the loss. */
+export function* orchestratorNotices(config: OrchestratorConfiguration, isGiven: IsGiven): Iterable<ConfigurationNotice> {
+  const { train, training_mode, teacher, bench, student } = config
+  if (bench) yield { path: 'max_steps', message: 'A measurement takes four steps.' }
+  if (bench) yield { path: 'eval', message: 'A measurement makes no evaluations.', unused: true }
+  if (training_mode === 'sft' && teacher !== null)
+    yield { path: 'renderer', message: 'Samples of a teacher come from the chat route, without a renderer.', unused: true }
+  if (student.client.elastic !== null)
+    yield { path: 'student.client.base_url', message: 'The engines are found by DNS (elastic).', unused: true }
+  if (training_mode === 'sft') return
+  for (const [index, { sampling }] of train.env.entries()) {
+    const { top_p, top_k, min_p } = sampling.extra_body
+    const cut = Object.entries({ top_p: top_p !== undefined && top_p !== 1, top_k: (top_k ?? -1) !== -1, min_p: (min_p ?? 0) !== 0 })
+    for (const [key] of cut.filter(([, isCut]) => isCut))
+      yield `${writtenAt(index, key, isGiven)} leaves tokens out while sampling; the trainer counts all of them, which biases the loss.`
   }
 }

@@ -17,6 +17,7 @@ import {
 } from '../config/tree.ts'
 import type { PluginCandidate } from '../plugins/candidate.ts'
 import type { KnownClaim, KnownPlugin } from '../plugins/known-plugins.ts'
+import type { OwnedKeys } from './composition.ts'
 import { type Mount, placeOf } from './mount.ts'
 
 type ManifestClaim = PluginCandidate['manifest']['claims'][number]
@@ -51,6 +52,7 @@ export interface Choice {
   readonly tree: TableNode
   readonly chosen: readonly Chosen[]
   readonly absent: readonly AbsentUse[]
+  readonly owned: readonly OwnedKeys[]
   readonly problems: readonly TrilithonError[]
 }
 
@@ -70,7 +72,7 @@ export function choosePlugins(
   known: readonly KnownPlugin[],
   findByName: FindByName,
 ): Choice {
-  const state: State = { tree, uses: new Map(), absent: [], problems: [] }
+  const state: State = { tree, uses: new Map(), absent: [], owned: [], problems: [] }
   const all = [...candidates]
   fillSlots(state, mounts, all, known, findByName)
   for (const candidate of all) {
@@ -81,13 +83,14 @@ export function choosePlugins(
     for (const claim of plugin.claims) if (claim.type === undefined) takeAbsent(state, mounts, plugin, claim)
   }
   const chosen = [...state.uses].map(([candidate, uses]) => ({ candidate, uses }))
-  return { tree: state.tree, chosen, absent: state.absent, problems: state.problems }
+  return { tree: state.tree, chosen, absent: state.absent, owned: state.owned, problems: state.problems }
 }
 
 interface State {
   tree: TableNode
   readonly uses: Map<PluginCandidate, ClaimUse[]>
   readonly absent: AbsentUse[]
+  readonly owned: OwnedKeys[]
   readonly problems: TrilithonError[]
 }
 
@@ -170,6 +173,7 @@ function fillSlot(
   if (candidate !== undefined && claim !== undefined) {
     if (!candidates.includes(candidate)) candidates.push(candidate)
     addUse(state, candidate, { claim, path, node, type })
+    state.owned.push({ owner: candidate.name, path, keys: undefined })
     return
   }
   const absent = known.flatMap((plugin) =>
@@ -180,6 +184,7 @@ function fillSlot(
   if (absent !== undefined) {
     const unused = isUnused(state.tree, mounts, absent.claim)
     state.absent.push({ ...absent, path, node, active: unused ? [] : ['type'] })
+    state.owned.push({ owner: absent.plugin.package, path, keys: undefined })
     return
   }
   const types = typesAt(claimAt, candidates, known)
@@ -221,7 +226,7 @@ function typesAt(claimAt: string, candidates: readonly PluginCandidate[], known:
 }
 
 function takeUntyped(state: State, mounts: readonly Mount[], candidate: PluginCandidate, claim: ManifestClaim): void {
-  const cut = cutKeys(state, mounts, claim.at, claim.keys, (key) => claim.inactive?.[key])
+  const cut = cutKeys(state, mounts, candidate.name, claim.at, claim.keys, (key) => claim.inactive?.[key])
   if (cut === undefined) return
   const { path, node, active } = cut
   const other = [...state.uses].find(
@@ -245,7 +250,7 @@ function claimConflict(first: string, second: string, path: string, source: Conf
 }
 
 function takeAbsent(state: State, mounts: readonly Mount[], plugin: KnownPlugin, claim: KnownClaim): void {
-  const cut = cutKeys(state, mounts, claim.at, Object.keys(claim.keys), (key) => claim.keys[key]?.inactive)
+  const cut = cutKeys(state, mounts, plugin.package, claim.at, Object.keys(claim.keys), (key) => claim.keys[key]?.inactive)
   if (cut !== undefined) state.absent.push({ plugin, claim, ...cut })
 }
 
@@ -253,6 +258,7 @@ function takeAbsent(state: State, mounts: readonly Mount[], plugin: KnownPlugin,
 function cutKeys(
   state: State,
   mounts: readonly Mount[],
+  owner: string,
   at: string,
   keys: readonly string[],
   inactive: (key: string) => unknown,
@@ -263,6 +269,7 @@ function cutKeys(
   if (table?.kind !== 'table' && table !== undefined) return undefined
   const entries = new Map([...(table?.entries ?? [])].filter(([key]) => keys.includes(key)))
   for (const key of entries.keys()) state.tree = withNode(state.tree, [...place.path, key], undefined)
+  if (entries.size > 0) state.owned.push({ owner, path: place.path, keys: [...entries.keys()] })
   const active = [...entries].flatMap(([key, value]) => (isInactive(value, inactive(key)) ? [] : [key]))
   return { path: place.path, node: { kind: 'table', entries, source: table?.source ?? sourceAt(state.tree, place.path) }, active }
 }

@@ -12,7 +12,7 @@ import { findByName, gatherCandidates } from './gather-candidates.ts'
 import { lookupSchemas } from './lookup-schemas.ts'
 import type { Mount } from './mount.ts'
 import { orderPlugins } from './order-plugins.ts'
-import { type ClaimedValue, parseAbsent, parsePluginConfig } from './plugin-config.ts'
+import { absentPlugins, type ClaimedValue, followedFromOthers, parseAbsent, parsePluginConfig } from './plugin-config.ts'
 import { prepareTree } from './prepare-tree.ts'
 import { resolveRoots } from './resolve-roots.ts'
 import { findRoot, guessRoot, missingParts, type RootDefinition, type RootName } from './root-definitions.ts'
@@ -78,7 +78,8 @@ export async function compose(request: ComposeRequest): Promise<Composition> {
   const { ordered, problems: disorder } = orderPlugins(plugins)
   problems.push(...disorder)
   const run = runFacts(roles, workingDirectory, resolution.resolved, mounts)
-  const unavailable = [...absent.flatMap((one) => one.unavailable), ...resolution.unavailable]
+  const derived = choice.absent.flatMap((use) => followedFromOthers(use, resolution.resolved, mounts, prepared.tree))
+  const unavailable = [...absent.flatMap((one) => one.unavailable), ...derived, ...resolution.unavailable]
   // A check sees a parsed configuration, so it can only be asked when there is one. What is listed as unavailable is not a fault besides.
   if (problems.length === 0) {
     const found = checkPlugins(ordered, run, mounts, prepared.tree, request.kernelReason ?? (() => undefined))
@@ -94,8 +95,11 @@ export async function compose(request: ComposeRequest): Promise<Composition> {
     tree: prepared.tree,
     resolved: resolution.resolved,
     plugins: ordered,
+    absent: absentPlugins(known, unavailable),
+    owned: choice.owned,
     unavailable,
     ignored: resolution.ignored,
+    overruled: resolution.overruled,
     notices: [
       ...prepared.notices,
       ...resolution.notices,

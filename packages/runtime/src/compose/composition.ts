@@ -18,7 +18,9 @@ export interface UnavailableKey {
   readonly path: string
   readonly value: unknown
   readonly source: Source
-  /** One sentence why. */
+  /** npm name of the package that owns the key. */
+  readonly owner: string
+  /** Why, as a sentence without its full stop. */
   readonly reason: string
   readonly hint: string
   readonly code: 'PLUGIN_NOT_FOUND' | 'FEATURE_UNAVAILABLE' | 'MODEL_NOT_FOUND'
@@ -32,6 +34,36 @@ export interface IgnoredKey {
   readonly reason: string
 }
 
+/** A key that was written and has another value in the resolved configuration, because it follows from others. */
+export interface OverruledKey {
+  readonly path: string
+  readonly value: unknown
+  /** What holds instead. */
+  readonly used: unknown
+  readonly source: Source
+  /** Why; undefined where the root does not say. */
+  readonly reason: string | undefined
+}
+
+/** Written keys of a plugin, whether it is chosen, not in use, or not installed. */
+export interface OwnedKeys {
+  readonly owner: string
+  readonly path: ConfigPath
+  /** The keys in that table; undefined for the table and all below it. */
+  readonly keys: readonly string[] | undefined
+}
+
+/** A package that the configuration asks for and that is not part of this installation. */
+export interface AbsentPlugin {
+  readonly name: string
+  /** Whether it can be installed today. */
+  readonly built: boolean
+  /** Id of the seam that it fills; undefined for one that this version does not have. */
+  readonly seam: string | undefined
+  /** The keys that ask for it. */
+  readonly keys: readonly string[]
+}
+
 /** Everything that is known before anything starts. */
 export interface Composition {
   readonly root: string
@@ -43,9 +75,12 @@ export interface Composition {
   readonly resolved: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   /** In the order of creation. */
   readonly plugins: readonly ComposedPlugin[]
+  readonly absent: readonly AbsentPlugin[]
+  readonly owned: readonly OwnedKeys[]
   readonly unavailable: readonly UnavailableKey[]
   readonly ignored: readonly IgnoredKey[]
-  /** Sentences for the user: moved keys, plugins listed and not used. */
+  readonly overruled: readonly OverruledKey[]
+  /** Sentences for the user: moved keys, plugins listed and not used, combinations worth knowing of. */
   readonly notices: readonly string[]
   readonly files: readonly string[]
   readonly run: RunFacts

@@ -1,13 +1,14 @@
 import type { KeyMeta } from '@trilithon/core'
 import type { z } from 'zod'
 import { discriminatorOf, elementOf, objectKeys, recordValueOf, shapeOf, unionOptions, variantOf } from '../config/shape.ts'
-import { type ConfigPath, joinPath, sourceAt, type TableNode } from '../config/tree.ts'
+import { type ConfigPath, joinPath, nodeAt, sourceAt, type TableNode } from '../config/tree.ts'
 import type { IgnoredKey, UnavailableKey } from './composition.ts'
 import type { Mount } from './mount.ts'
 
 /**
  * Walks a parsed configuration and its schema together for keys that nobody here reads: a feature that is not built (`unavailable`, on a key or
- * on the variant of a union that is chosen) and what only an external backend reads (`externalOnly`). A key at its default asks for nothing.
+ * on the variant of a union that is chosen) and what only an external backend reads (`externalOnly`). A feature at its default asks for nothing;
+ * what an external backend alone reads is listed wherever it was written and does not say "off".
  */
 export function listUnread(
   config: unknown,
@@ -19,16 +20,27 @@ export function listUnread(
 
   const refuse = (reason: string, path: ConfigPath, value: unknown) => {
     const place = [...mount.at, ...path]
-    const hint = 'Remove the key, or wait for a release that has it.'
-    unavailable.push({ path: joinPath(place), value, source: sourceAt(written, place), reason, hint, code: 'FEATURE_UNAVAILABLE' })
+    unavailable.push({
+      path: joinPath(place),
+      value,
+      source: sourceAt(written, place),
+      owner: mount.owner,
+      reason: reason.replace(/\.$/, ''),
+      hint: 'Remove the key, or wait for a release that has it.',
+      code: 'FEATURE_UNAVAILABLE',
+    })
   }
   const visit = (value: unknown, schema: z.core.$ZodType, path: ConfigPath): void => {
     const { core, meta, defaultValue } = shapeOf(schema)
     const { unavailable: reason, externalOnly } = meta as KeyMeta
-    if ((reason !== undefined || externalOnly !== undefined) && !isDefault(value, defaultValue, schema)) {
+    if (reason !== undefined || externalOnly !== undefined) {
       const place = [...mount.at, ...path]
-      if (reason !== undefined) refuse(reason, path, value)
-      if (externalOnly !== undefined) ignored.push({ path: joinPath(place), value, source: sourceAt(written, place), reason: externalOnly })
+      const asks = !isDefault(value, defaultValue, schema)
+      if (reason !== undefined && asks) refuse(reason, path, value)
+      // A default that somebody wrote is a wish, unless it switches something off.
+      const wished = value !== null && value !== false && nodeAt(written, place) !== undefined
+      if (externalOnly !== undefined && (asks || wished))
+        ignored.push({ path: joinPath(place), value, source: sourceAt(written, place), reason: externalOnly.replace(/\.$/, '') })
     }
     const element = elementOf(core)
     if (Array.isArray(value)) {

@@ -1,12 +1,14 @@
-import { type AnyPlugin, type Claim, TrilithonError } from '@trilithon/core'
+import { type AnyPlugin, type Claim, type Source, TrilithonError } from '@trilithon/core'
 import { conform } from '../config/conform.ts'
 import { objectKeys, schemasAt } from '../config/shape.ts'
-import { type ConfigPath, joinPath, type TableNode } from '../config/tree.ts'
+import { type ConfigPath, joinPath, sourceAt, type TableNode, valueAt } from '../config/tree.ts'
 import { validate } from '../config/validate.ts'
-import { schemaOfKnownClaim } from '../plugins/known-plugins.ts'
+import { type KnownPlugin, schemaOfKnownClaim } from '../plugins/known-plugins.ts'
 import type { AbsentUse, Chosen } from './choose-plugins.ts'
-import type { ComposedPlugin, UnavailableKey } from './composition.ts'
+import type { AbsentPlugin, ComposedPlugin, Composition, UnavailableKey } from './composition.ts'
 import { type Mount, placeOf } from './mount.ts'
+
+type Resolved = Composition['resolved']
 
 /** A value that a plugin's schema has parsed, and the tree path that it goes back to. */
 export interface ClaimedValue {
@@ -91,22 +93,51 @@ export function parseAbsent(use: AbsentUse): {
   unavailable: UnavailableKey[]
   problems: TrilithonError[]
 } {
-  const { plugin, claim, path, node, active } = use
+  const { claim, path, node, active } = use
   const { value, problems } = parseTable(node, schemaOfKnownClaim(claim), path)
-  const reason = plugin.built
-    ? `it belongs to ${plugin.package}, which is not installed`
-    : `it belongs to ${plugin.package}, which is not built yet`
   const unavailable = active.map((key): UnavailableKey => {
-    const place = [...path, key]
-    return {
-      path: joinPath(place),
-      value: key === 'type' ? claim.type : value?.[key],
-      source: (key === 'type' ? undefined : node.entries.get(key)?.source) ?? node.source,
-      reason,
-      hint: plugin.built ? `Run: pnpm add ${plugin.package}` : 'Remove the key, or wait for a release that has it.',
-      code: plugin.built ? 'PLUGIN_NOT_FOUND' : 'FEATURE_UNAVAILABLE',
-    }
+    const source = (key === 'type' ? undefined : node.entries.get(key)?.source) ?? node.source
+    return unavailableKey(use, key, key === 'type' ? claim.type : value?.[key], source)
   })
   const type = claim.type === undefined ? {} : { type: claim.type }
   return { value: value === undefined ? undefined : { path, value: { ...type, ...value } }, unavailable, problems }
+}
+
+/** Keys of a package that is not installed which nobody wrote, and which have a value that asks for it all the same. */
+export function followedFromOthers(
+  { plugin, claim, path, active, node }: AbsentUse,
+  resolved: Resolved,
+  mounts: readonly Mount[],
+  tree: TableNode,
+): UnavailableKey[] {
+  const mount = placeOf(mounts, claim.at)?.mount
+  if (claim.type !== undefined || mount === undefined) return []
+  const table = valueAt(resolved[mount.root.name], path.slice(mount.at.length))
+  return Object.entries(claim.keys).flatMap(([key, { inactive }]) => {
+    const value = valueAt(table, [key])
+    if (value === undefined || active.includes(key) || JSON.stringify(value) === JSON.stringify(inactive)) return []
+    return [unavailableKey({ plugin, claim, path, active, node }, key, value, sourceAt(tree, [...path, key]))]
+  })
+}
+
+function unavailableKey({ plugin, path }: AbsentUse, key: string, value: unknown, source: Source): UnavailableKey {
+  return {
+    path: joinPath(path, key),
+    value,
+    source,
+    owner: plugin.package,
+    reason: plugin.built
+      ? `it belongs to ${plugin.package}, which is not installed`
+      : `it belongs to ${plugin.package}, which is not built yet`,
+    hint: plugin.built ? `Run: pnpm add ${plugin.package}` : 'Remove the key, or wait for a release that has it.',
+    code: plugin.built ? 'PLUGIN_NOT_FOUND' : 'FEATURE_UNAVAILABLE',
+  }
+}
+
+/** The packages that keys ask for and that are not here, each with those keys. */
+export function absentPlugins(known: readonly KnownPlugin[], unavailable: readonly UnavailableKey[]): AbsentPlugin[] {
+  return known.flatMap((plugin) => {
+    const keys = unavailable.filter(({ owner }) => owner === plugin.package).map(({ path }) => path)
+    return keys.length === 0 ? [] : [{ name: plugin.package, built: plugin.built, seam: plugin.seam, keys }]
+  })
 }

@@ -1,8 +1,9 @@
-import { type CheckProblem, TrilithonError } from '@trilithon/core'
+import { type CheckProblem, type ConfigurationNotice, type IsGiven, TrilithonError } from '@trilithon/core'
 import { conform } from '../config/conform.ts'
 import { type ConfigPath, emptyTable, joinPath, nodeAt, sourceAt, splitPath, type TableNode, withNode } from '../config/tree.ts'
 import { type OwnerHint, validate } from '../config/validate.ts'
-import type { IgnoredKey, UnavailableKey } from './composition.ts'
+import type { IgnoredKey, OverruledKey, UnavailableKey } from './composition.ts'
+import { listOverruled, type Reason } from './list-overruled.ts'
 import { listUnread } from './list-unread.ts'
 import type { Mount } from './mount.ts'
 import type { ClaimedValue } from './plugin-config.ts'
@@ -13,6 +14,7 @@ export interface ResolvedRoots {
   readonly resolved: Resolved
   readonly unavailable: readonly UnavailableKey[]
   readonly ignored: readonly IgnoredKey[]
+  readonly overruled: readonly OverruledKey[]
   readonly notices: readonly string[]
   readonly problems: readonly TrilithonError[]
 }
@@ -40,9 +42,9 @@ export function resolveRoots(
 ): ResolvedRoots {
   const resolved: Resolved = {}
   const problems: TrilithonError[] = []
-  const unavailable: UnavailableKey[] = []
   const ignored: IgnoredKey[] = []
-  const notices: string[] = []
+  const notices = new Notices()
+  const parsedRoots: Resolved = {}
   // An outer table goes back before what lies in it.
   const outermostFirst = [...claimed].sort((a, b) => a.path.length - b.path.length)
   const innermostFirst = [...mounts].sort((a, b) => b.at.length - a.at.length)
@@ -51,9 +53,7 @@ export function resolveRoots(
     const parsed = parseOwnKeys(tree, mount, mounts, ownerHint)
     problems.push(...parsed.problems)
     if (parsed.value === undefined) continue
-    const unread = listUnread(parsed.value, mount, written)
-    unavailable.push(...unread.unavailable)
-    ignored.push(...unread.ignored)
+    ignored.push(...listUnread(parsed.value, mount, written).ignored)
 
     const below = mounts.filter((other) => other !== mount && other.at.length > mount.at.length)
     let config: Record<string, unknown> = { ...parsed.value }
@@ -63,18 +63,36 @@ export function resolveRoots(
     }
     for (const part of below) config[joinPath(part.at)] = resolved[part.root.name]
     resolved[mount.root.name] = config
+    parsedRoots[mount.root.name] = config
     // Values between roots follow from whole roots, and a conflict of shared keys would be reported a second time.
     if (below.length > 0 && (sharedConflict || below.some((part) => resolved[part.root.name] === undefined))) continue
 
     const isGiven = (path: string) => nodeAt(written, [...mount.at, ...splitPath(path)]) !== undefined
     config = (mount.root.derive?.(config as never, isGiven) as Record<string, unknown> | undefined) ?? config
     for (const problem of mount.root.rules?.(config as never, isGiven) ?? []) problems.push(ruleProblem(problem, mount, written))
-    notices.push(...(mount.root.notices?.(config as never, isGiven) ?? []))
+    notices.add(mount, mount.root.notices?.(config as never, isGiven) ?? [], isGiven)
     resolved[mount.root.name] = config
     // What the outer root derived for the roots below is theirs.
     for (const part of below) resolved[part.root.name] = config[joinPath(part.at)] as Record<string, unknown>
   }
-  return { resolved, unavailable, ignored, notices, problems }
+  // A feature that is not built may also have been asked for by what followed from other keys.
+  const unavailable = innermostFirst.flatMap((mount) => listUnread(resolved[mount.root.name], mount, written).unavailable)
+  const overruled = listOverruled(written, mounts, parsedRoots, resolved, notices.reasons)
+  return { resolved, unavailable, ignored, overruled, notices: [...notices.sentences], problems }
+}
+
+/** What the roots say: sentences, each once, and reasons by the tree path of the written key that they are about. */
+class Notices {
+  readonly sentences = new Set<string>()
+  readonly reasons = new Map<string, Reason>()
+
+  add(mount: Mount, notices: Iterable<ConfigurationNotice>, isGiven: IsGiven): void {
+    for (const notice of notices) {
+      if (typeof notice === 'string') this.sentences.add(notice)
+      else if (isGiven(notice.path))
+        this.reasons.set(joinPath(mount.at, notice.path), { message: notice.message, unused: notice.unused === true })
+    }
+  }
 }
 
 /** A root's own keys through its own schema. */

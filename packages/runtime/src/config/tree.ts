@@ -140,3 +140,26 @@ function childKeys(node: ConfigNode): string[] {
   if (node.kind === 'table') return [...node.entries.keys()]
   return node.kind === 'list' ? node.items.map((_, index) => String(index)) : []
 }
+
+/** Paths of everything that was written: values, lists of values, and tables that are empty. */
+export function leafPaths(node: ConfigNode, path: ConfigPath = []): ConfigPath[] {
+  if (node.kind === 'table' && (node.entries.size > 0 || path.length === 0))
+    return [...node.entries].flatMap(([key, child]) => leafPaths(child, [...path, key]))
+  if (node.kind === 'list' && node.items.some((item) => item.kind === 'table'))
+    return node.items.flatMap((item, index) => leafPaths(item, [...path, String(index)]))
+  return [path]
+}
+
+/** The value at a path of a plain configuration; undefined where a table on the way is missing. */
+export function valueAt(value: unknown, path: ConfigPath): unknown {
+  let current = value
+  for (const key of path) {
+    if (typeof current !== 'object' || current === null || !Object.hasOwn(current, key)) return undefined
+    current = (current as Record<string, unknown>)[key]
+  }
+  return current
+}
+
+export function startsWith(path: ConfigPath, prefix: ConfigPath): boolean {
+  return prefix.every((key, index) => path[index] === key)
+}

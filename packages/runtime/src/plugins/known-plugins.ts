@@ -7,6 +7,8 @@ import { z } from 'zod'
  */
 const KnownPlugin = z.strictObject({
   package: z.string(),
+  /** Id of the seam that it fills, where that has a name already. */
+  seam: z.string().optional(),
   /** Whether the package can be installed today. */
   built: z.boolean(),
   claims: z.array(

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Composition, UnavailableKey } from '../compose/composition.ts'
-import { type ConfigPath, joinPath, sourceAt, splitPath } from '../config/tree.ts'
+import { joinPath, sourceAt, splitPath, valueAt } from '../config/tree.ts'
 
 /** Where each root names the model whose files it needs. */
 const modelKeys: Readonly<Record<string, string>> = {
@@ -15,7 +15,7 @@ const modelKeys: Readonly<Record<string, string>> = {
 /** Models, each once, that are neither a folder nor in the local Hugging Face cache. A dry run lists them, a real start needs them. */
 export function missingModels(composition: Composition, environment: NodeJS.ProcessEnv): UnavailableKey[] {
   const told = new Set<string>()
-  return composition.mounts.flatMap(({ root, at }) => {
+  return composition.mounts.flatMap(({ root, at, owner }) => {
     const key = modelKeys[root.name]
     if (key === undefined) return []
     const name = valueAt(composition.resolved[root.name], splitPath(key))
@@ -29,6 +29,7 @@ export function missingModels(composition: Composition, environment: NodeJS.Proc
         path: joinPath(path),
         value: name,
         source: sourceAt(composition.tree, path),
+        owner,
         reason: `there is no model folder ${name} (no config.json in it), and the local Hugging Face cache does not hold that name`,
         hint: 'Give the folder of a model; nothing is downloaded.',
         code: 'MODEL_NOT_FOUND' as const,
@@ -41,10 +42,4 @@ function isModel(name: string, workingDirectory: string, environment: NodeJS.Pro
   if (existsSync(resolve(workingDirectory, name, 'config.json'))) return true
   const cache = environment.HF_HUB_CACHE ?? join(environment.HF_HOME ?? join(homedir(), '.cache', 'huggingface'), 'hub')
   return /^[\w.-]+\/[\w.-]+$/.test(name) && existsSync(join(cache, `models--${name.replace('/', '--')}`))
-}
-
-function valueAt(value: unknown, path: ConfigPath): unknown {
-  let current = value
-  for (const key of path) current = (current as Record<string, unknown> | undefined)?.[key]
-  return current
 }

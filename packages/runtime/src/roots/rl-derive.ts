@@ -2,7 +2,7 @@ import type { IsGiven } from '@trilithon/core'
 import { inferencePluginKeys, loraRankOf } from '@trilithon/inference'
 import { modelPluginKeys } from '@trilithon/trainer'
 import { type BroadcastKeys, type MultiNodeKeys, multiNode, type RlConfiguration, rlPluginKeys } from './rl-configuration.ts'
-import { spansNodes } from './world-sizes.ts'
+import { spansNodes, worldSizes } from './world-sizes.ts'
 
 /** Values of the roles that follow from each other and from the deployment, in prime-rl's order. */
 export function deriveRl(config: RlConfiguration, isGiven: IsGiven): RlConfiguration {
@@ -67,7 +67,8 @@ function deriveOneNode(config: RlConfiguration, isGiven: IsGiven): RlConfigurati
 function deriveNodes(config: RlConfiguration, nodes: MultiNodeKeys, isGiven: IsGiven): RlConfiguration {
   const { trainer, orchestrator, inference } = config
   const group = nodes.nodes_per_fsdp_group
-  const replicas = group === null ? {} : { dp_replicate: Math.trunc(nodes.num_train_nodes / group) }
+  const follows = group !== null && !isGiven('trainer.model.dp_replicate')
+  const replicas = follows ? { dp_replicate: Math.trunc(nodes.num_train_nodes / group) } : {}
   const workers = isGiven('orchestrator.num_train_workers') ? orchestrator.num_train_workers : nodes.num_train_nodes * nodes.gpus_per_node
   const next = {
     ...config,
@@ -108,19 +109,20 @@ function deriveNodes(config: RlConfiguration, nodes: MultiNodeKeys, isGiven: IsG
 }
 
 /** The ranks of nccl: every GPU of inference; on several nodes the trainer listens on all addresses. */
-function deriveBroadcast(config: RlConfiguration): RlConfiguration {
+function deriveBroadcast(config: RlConfiguration, isGiven: IsGiven): RlConfiguration {
   const { trainer, orchestrator, inference } = config
-  if ((trainer.weight_broadcast as BroadcastKeys).type !== 'nccl') return config
+  if (inference === null) return config
   const nodes = multiNode(config)
-  const oneNode = inference === null ? 1 : inference.parallel.dp * inference.parallel.tp
-  const size = nodes === undefined ? oneNode : nodes.num_infer_nodes * nodes.num_infer_replicas * nodes.gpus_per_node
-  const inference_world_size = Math.max(1, size)
-  const host = nodes === undefined ? {} : { host: '0.0.0.0' }
-  return {
-    ...config,
-    trainer: { ...trainer, weight_broadcast: { ...trainer.weight_broadcast, ...host, ...{ inference_world_size } } },
-    orchestrator: { ...orchestrator, weight_broadcast: { ...orchestrator.weight_broadcast, ...{ inference_world_size } } },
-  }
+  const inference_world_size = Math.max(1, worldSizes(config).inferenceGpus)
+  const sized = <Role extends { readonly weight_broadcast: object }>(name: string, role: Role): Role =>
+    (role.weight_broadcast as BroadcastKeys).type !== 'nccl' || isGiven(`${name}.weight_broadcast.inference_world_size`)
+      ? role
+      : { ...role, weight_broadcast: { ...role.weight_broadcast, inference_world_size } }
+  const listening =
+    nodes !== undefined && (trainer.weight_broadcast as BroadcastKeys).type === 'nccl'
+      ? { ...trainer, weight_broadcast: { ...trainer.weight_broadcast, ...{ host: '0.0.0.0' } } }
+      : trainer
+  return { ...config, trainer: sized('trainer', listening), orchestrator: sized('orchestrator', orchestrator) }
 }
 
 /** Where the orchestrator finds the engines that this run starts. */

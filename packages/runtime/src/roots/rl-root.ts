@@ -1,7 +1,8 @@
 import { defineConfigurationRoot } from '@trilithon/core'
 import type { RlConfiguration } from './rl-configuration.ts'
 import { deriveRl } from './rl-derive.ts'
-import { rlNotices, rlRules } from './rl-rules.ts'
+import { rlNotices } from './rl-notices.ts'
+import { rlRules } from './rl-rules.ts'
 import { RlSchema } from './rl-schema.ts'
 
 /**

@@ -1,7 +1,8 @@
 import type { CheckProblem, IsGiven } from '@trilithon/core'
 import { inferencePluginKeys, loraRankOf } from '@trilithon/inference'
 import { type BroadcastKeys, multiNode, type RlConfiguration, rlPluginKeys } from './rl-configuration.ts'
-import { spansNodes, worldSizes } from './world-sizes.ts'
+import { deploymentRules, rankRules } from './rl-rank-rules.ts'
+import { worldSizes } from './world-sizes.ts'
 
 /** Rules between the roles of a run. */
 export function* rlRules(config: RlConfiguration, isGiven: IsGiven): Iterable<CheckProblem> {
@@ -13,111 +14,7 @@ export function* rlRules(config: RlConfiguration, isGiven: IsGiven): Iterable<Ch
   yield* monitorRules(config)
   yield* loraRules(config)
   yield* clientRules(config)
-}
-
-export function* rlNotices(config: RlConfiguration): Iterable<string> {
-  const { routerReplay, trainerLora } = rlPluginKeys(config)
-  if (config.inference !== null) return
-  if (routerReplay) yield 'trainer.enable_router_replay needs engines that answer with their experts (enable_return_routed_experts).'
-  if (trainerLora !== null) yield 'trainer.model.lora needs engines that serve adapters (enable_lora, max_lora_rank).'
-}
-
-function* deploymentRules(config: RlConfiguration): Iterable<CheckProblem> {
-  const { inference, trainer, bench } = config
-  const nodes = multiNode(config)
-  if (nodes === undefined) {
-    const { num_train_gpus, num_infer_gpus, gpus_per_node } = config.deployment
-    if (num_train_gpus + num_infer_gpus > gpus_per_node)
-      yield {
-        message: `num_train_gpus ${num_train_gpus} and num_infer_gpus ${num_infer_gpus} are more than gpus_per_node ${gpus_per_node}`,
-        path: 'deployment.gpus_per_node',
-        hint: 'Lower one of the two, or raise gpus_per_node.',
-      }
-    return
-  }
-  if (rlPluginKeys(config).slurm === null)
-    yield { message: 'A deployment over several nodes needs [slurm]', path: 'deployment.type', hint: 'Add a [slurm] table.' }
-  if (nodes.num_infer_nodes > 0 && inference === null)
-    yield {
-      message: `num_infer_nodes is ${nodes.num_infer_nodes} and there is no [inference]`,
-      path: 'deployment.num_infer_nodes',
-      hint: 'Add an [inference] table, if only an empty one.',
-    }
-  if (nodes.num_infer_nodes === 0) {
-    if (inference !== null)
-      yield {
-        message: 'num_infer_nodes is 0 and there is an [inference]',
-        path: 'deployment.num_infer_nodes',
-        hint: 'Remove one of the two.',
-      }
-    if (trainer.data.fake === null && !bench)
-      yield {
-        message: 'Without inference nodes there is nothing to train on',
-        path: 'deployment.num_infer_nodes',
-        hint: 'Add [trainer.data.fake], or set bench = true.',
-      }
-  }
-  if (nodes.nodes_per_fsdp_group !== null && nodes.num_train_nodes % nodes.nodes_per_fsdp_group !== 0)
-    yield {
-      message: `num_train_nodes ${nodes.num_train_nodes} is not a multiple of nodes_per_fsdp_group ${nodes.nodes_per_fsdp_group}`,
-      path: 'deployment.nodes_per_fsdp_group',
-      hint: 'Choose a divisor of num_train_nodes.',
-    }
-}
-
-/** Every GPU that is set aside for inference is a rank, and every rank has a GPU. */
-function* rankRules(config: RlConfiguration, isGiven: IsGiven): Iterable<CheckProblem> {
-  const { inference } = config
-  if (inference === null) return
-  const { tp, dp } = inference.parallel
-  const nodes = multiNode(config)
-  const keys = inferencePluginKeys(inference)
-  if (nodes !== undefined && keys.deployment.type === 'disaggregated') {
-    const wanted = (keys.deployment.num_prefill_nodes ?? 1) + (keys.deployment.num_decode_nodes ?? 1)
-    if (nodes.num_infer_nodes !== wanted)
-      yield {
-        message: `num_infer_nodes is ${nodes.num_infer_nodes}, and prefill and decode nodes are ${wanted}`,
-        path: 'deployment.num_infer_nodes',
-        hint: `Set num_infer_nodes = ${wanted}.`,
-      }
-    return
-  }
-  const { inference: ranks, inferenceGpus: gpus } = worldSizes(config)
-  if (nodes === undefined) {
-    if (gpus % tp !== 0)
-      yield { message: `num_infer_gpus ${gpus} is not a multiple of tp ${tp}`, path: 'inference.parallel.tp', hint: 'Choose a divisor.' }
-    else if (ranks !== gpus)
-      yield {
-        message: `inference has dp ${dp} x tp ${tp} = ${ranks} ranks, and num_infer_gpus is ${gpus}`,
-        path: isGiven('inference.parallel.dp') ? 'inference.parallel.dp' : 'deployment.num_infer_gpus',
-        hint: `Set deployment.num_infer_gpus = ${ranks}, or remove inference.parallel.dp.`,
-      }
-    return
-  }
-  if (nodes.gpus_per_node % tp !== 0) {
-    yield {
-      message: `gpus_per_node ${nodes.gpus_per_node} is not a multiple of tp ${tp}`,
-      path: 'inference.parallel.tp',
-      hint: 'Choose a divisor.',
-    }
-    return
-  }
-  const local = nodes.gpus_per_node / tp
-  const written = inference.data_parallel_size_local ?? local
-  if (written !== local)
-    yield {
-      message: `data_parallel_size_local ${written} is not gpus_per_node / tp = ${local}`,
-      path: 'inference.data_parallel_size_local',
-      hint: 'Remove data_parallel_size_local.',
-    }
-  // Engines that do not share experts are counted per node or over all nodes of a replica; those that do, only over all nodes.
-  const whole = local * nodes.num_infer_nodes
-  if (dp !== whole && (dp !== local || spansNodes(inference)))
-    yield {
-      message: `inference has dp ${dp} x tp ${tp} = ${dp * tp} ranks for ${whole * tp} GPUs of a replica (${gpus} in all)`,
-      path: 'inference.parallel.dp',
-      hint: `Set inference.parallel.dp = ${whole}.`,
-    }
+  yield* samplingRules(config)
 }
 
 function* broadcastRules(config: RlConfiguration): Iterable<CheckProblem> {
@@ -135,6 +32,20 @@ function* broadcastRules(config: RlConfiguration): Iterable<CheckProblem> {
     const gpus = config.deployment.num_train_gpus + config.deployment.num_infer_gpus
     if (gpus < 2)
       yield { message: `nccl needs two GPUs, and there are ${gpus}`, path: 'deployment.num_train_gpus', hint: 'Use the filesystem.' }
+  }
+  // A group that waits for a rank too many waits for ever.
+  const wanted = Math.max(1, worldSizes(config).inferenceGpus)
+  for (const [role, { weight_broadcast }] of [
+    ['trainer', trainer],
+    ['orchestrator', orchestrator],
+  ] as const) {
+    const { type, inference_world_size: size } = weight_broadcast as BroadcastKeys
+    if (type === 'nccl' && inference !== null && size !== wanted)
+      yield {
+        message: `${role}.weight_broadcast.inference_world_size is ${size}, and the deployment gives inference ${wanted} GPUs`,
+        path: `${role}.weight_broadcast.inference_world_size`,
+        hint: 'Remove inference_world_size: it follows the deployment.',
+      }
   }
   const quantized = published.quantize_in_weight_transfer === true || config.weight_broadcast?.quantize_in_weight_transfer === true
   if (quantized) {
@@ -294,4 +205,15 @@ function portOf(url: string): number | undefined {
   if (!URL.canParse(url)) return undefined
   const { port, protocol } = new URL(url)
   return port !== '' ? Number(port) : protocol === 'https:' ? 443 : 80
+}
+
+/** The loss compares with the log-probabilities of sampling, so they must be those of the distribution that was sampled from. */
+function* samplingRules({ inference, orchestrator }: RlConfiguration): Iterable<CheckProblem> {
+  const mode = inference?.vllm_extra['logprobs_mode']
+  if (mode !== undefined && mode !== 'processed_logprobs' && orchestrator.training_mode !== 'sft')
+    yield {
+      message: `vllm_extra.logprobs_mode is ${JSON.stringify(mode)}, and the loss needs log-probabilities after the temperature`,
+      path: 'inference.vllm_extra.logprobs_mode',
+      hint: 'Remove it: "processed_logprobs" is set.',
+    }
 }

@@ -3,6 +3,7 @@
  * `rules`; where a plugin is unknown, its keys are missing and count as not used.
  */
 export interface ModelPluginKeys {
+  readonly dp_replicate: number
   readonly cp: number
   readonly ep: number
   readonly ep_comm_backend: string
@@ -14,6 +15,7 @@ export interface ModelPluginKeys {
 }
 
 const unused: ModelPluginKeys = {
+  dp_replicate: 1,
   cp: 1,
   ep: 1,
   ep_comm_backend: 'torch',

@@ -84,9 +84,24 @@ test.each<[string, object, { model?: object; top?: object }, string]>([
     {},
     'val.data.batch_size',
   ],
-  ['cp with stack', { data: { type: 'sft', pack_function: 'stack', seq_len: 256 } }, { model: { cp: 2 } }, 'data.pack_function'],
-  ['cp that does not divide', { data: { type: 'sft', seq_len: 127 } }, { model: { cp: 2 } }, 'data.seq_len'],
-  ['cp with micro-batches', { data: { type: 'sft', micro_batch_size: 2 } }, { model: { cp: 2 } }, 'data.micro_batch_size'],
+  [
+    'cp with stack',
+    { data: { type: 'sft', pack_function: 'stack', seq_len: 256 }, deployment: { type: 'single_node', num_gpus: 2 } },
+    { model: { cp: 2 } },
+    'data.pack_function',
+  ],
+  [
+    'cp that does not divide',
+    { data: { type: 'sft', seq_len: 127 }, deployment: { type: 'single_node', num_gpus: 2 } },
+    { model: { cp: 2 } },
+    'data.seq_len',
+  ],
+  [
+    'cp with micro-batches',
+    { data: { type: 'sft', micro_batch_size: 2 }, deployment: { type: 'single_node', num_gpus: 2 } },
+    { model: { cp: 2 } },
+    'data.micro_batch_size',
+  ],
   ['stack of odd lengths', { data: { type: 'sft', pack_function: 'stack', seq_len: 128 } }, {}, 'data.seq_len'],
   ['lists of different lengths', { data: { type: 'sft', subsets: ['a', 'b'], splits: ['train'] } }, {}, 'data.subsets'],
   [
@@ -104,7 +119,10 @@ test.each<[string, object, { model?: object; top?: object }, string]>([
     { top: { slurm: {}, deployment: { ...multiNode, nodes_per_fsdp_group: 3 } } },
     'deployment.nodes_per_fsdp_group',
   ],
-  ['ep of hf models', { model: { impl: 'hf' } }, { model: { ep: 2 } }, 'model.ep'],
+  ['ep of hf models', { model: { impl: 'hf' }, deployment: { type: 'single_node', num_gpus: 2 } }, { model: { ep: 2 } }, 'model.ep'],
+  ['cp that does not divide the ranks', {}, { model: { cp: 2 } }, 'model.cp'],
+  ['copies that do not divide the ranks', {}, { model: { dp_replicate: 2 } }, 'model.dp_replicate'],
+  ['ep that does not divide the ranks', {}, { model: { ep: 2 } }, 'model.ep'],
   ['muon with offloaded parameters', { optim: { type: 'muon' } }, { model: { fsdp_cpu_offload: true } }, 'model.fsdp_cpu_offload'],
   ['an endless trace', { trace_path: 't' }, {}, 'trace_path'],
 ])('%s is one problem', (_, written, plugin, path) => {
@@ -113,8 +131,8 @@ test.each<[string, object, { model?: object; top?: object }, string]>([
 
 test('GPUs of one node are said to be unused on several', () => {
   const noticesOf = (deployment: object) => [...(sftRoot.notices?.(resolve({}, { top: { slurm: {}, deployment } }), nothing) ?? [])]
-  expect(noticesOf({ ...multiNode, num_gpus: 4 })).toHaveLength(1)
-  expect(noticesOf({ ...multiNode, num_gpus: null })).toHaveLength(0)
+  expect(noticesOf({ ...multiNode, num_gpus: 4 })).toContainEqual(expect.objectContaining({ path: 'deployment.num_gpus', unused: true }))
+  expect(noticesOf({ type: 'single_node', gpus_per_node: 8, num_gpus: 4 })).not.toContainEqual(expect.objectContaining({ unused: true }))
 })
 
 test('the defaults break no rule', () => {

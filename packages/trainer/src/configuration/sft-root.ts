@@ -13,8 +13,8 @@ export const sftRoot = defineConfigurationRoot({
     yield* modelRules(config)
     yield* sftRules(config)
   },
-  *notices(config, isGiven) {
-    yield* modelNotices(config, isGiven)
+  *notices(config) {
+    yield* modelNotices(config)
     yield* sftNotices(config)
   },
 })

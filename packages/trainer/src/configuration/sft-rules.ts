@@ -1,4 +1,5 @@
-import type { CheckProblem } from '@trilithon/core'
+import type { CheckProblem, ConfigurationNotice, IsGiven } from '@trilithon/core'
+import { meshRules } from './mesh-rules.ts'
 import { modelPluginKeys } from './plugin-keys.ts'
 import type { SftConfiguration } from './sft-schema.ts'
 import { deriveModel, deriveTokenizer } from './trainer-rules.ts'
@@ -7,6 +8,7 @@ import { deriveModel, deriveTokenizer } from './trainer-rules.ts'
 interface MultiNodeDeployment {
   readonly type: 'multi_node'
   readonly num_nodes: number
+  readonly gpus_per_node: number
   readonly nodes_per_fsdp_group: number | null
 }
 
@@ -15,10 +17,11 @@ function multiNode(config: SftConfiguration): MultiNodeDeployment | undefined {
   return deployment.type === 'multi_node' ? (deployment as MultiNodeDeployment) : undefined
 }
 
-export function deriveSft(config: SftConfiguration): SftConfiguration {
+export function deriveSft(config: SftConfiguration, isGiven: IsGiven): SftConfiguration {
   const { model, optim } = deriveModel(config.model, config.optim)
   const nodes = multiNode(config)
-  const replicas = nodes?.nodes_per_fsdp_group ? Math.trunc(nodes.num_nodes / nodes.nodes_per_fsdp_group) : undefined
+  const follows = !isGiven('model.dp_replicate')
+  const replicas = nodes?.nodes_per_fsdp_group && follows ? Math.trunc(nodes.num_nodes / nodes.nodes_per_fsdp_group) : undefined
   const head = typeof config.model.fused_lm_head_token_chunk_size === 'number' ? model.fused_lm_head_token_chunk_size : 'disabled'
   const { batch_size, seq_len, pack_function, micro_batch_size } = config.data
   return {
@@ -39,11 +42,11 @@ export function deriveSft(config: SftConfiguration): SftConfiguration {
   }
 }
 
-/** Values of sft that were written and are not used. */
-export function* sftNotices(config: SftConfiguration): Iterable<string> {
-  const { num_gpus } = config.deployment as { readonly num_gpus?: number | null }
-  if (multiNode(config) !== undefined && num_gpus != null)
-    yield 'deployment.num_gpus is not used: on several nodes all GPUs of a node train.'
+/** Why written values of sft are changed or not used. */
+export function* sftNotices(config: SftConfiguration): Iterable<ConfigurationNotice> {
+  if (multiNode(config) !== undefined)
+    yield { path: 'deployment.num_gpus', message: 'On several nodes all GPUs of a node train.', unused: true }
+  yield { path: 'model.fused_lm_head_token_chunk_size', message: 'sft computes the loss from all logits.' }
 }
 
 /** Rules of sft alone. */
@@ -111,5 +114,13 @@ export function* sftRules(config: SftConfiguration): Iterable<CheckProblem> {
         path: 'deployment.nodes_per_fsdp_group',
         hint: 'Choose a divisor of num_nodes.',
       }
+    else if (nodes.nodes_per_fsdp_group !== null && keys.dp_replicate !== nodes.num_nodes / nodes.nodes_per_fsdp_group)
+      yield {
+        message: `dp_replicate ${keys.dp_replicate} is not num_nodes / nodes_per_fsdp_group = ${nodes.num_nodes / nodes.nodes_per_fsdp_group}`,
+        path: 'model.dp_replicate',
+        hint: 'Remove dp_replicate: it follows.',
+      }
   }
+  const ranks = nodes === undefined ? config.deployment.num_gpus : nodes.num_nodes * nodes.gpus_per_node
+  yield* meshRules(ranks, config.model, 'model')
 }

@@ -1,4 +1,4 @@
-import type { CheckProblem, IsGiven } from '@trilithon/core'
+import type { CheckProblem, ConfigurationNotice } from '@trilithon/core'
 import type { z } from 'zod'
 import type { TrainerModel } from './model-table.ts'
 import type { OptimTable } from './optim-table.ts'
@@ -14,6 +14,7 @@ export interface ModelHolder {
   readonly ckpt: { readonly weights: object | null } | null
   readonly trace_path: string | null
   readonly max_steps: number | null
+  readonly bench: object | null
 }
 
 /** Values of `model` and `optim` that follow from others. */
@@ -96,6 +97,12 @@ export function* modelRules(config: ModelHolder): Iterable<CheckProblem> {
     }
   if (keys.ep_comm_backend === 'deepep' && keys.ep <= 1)
     yield { message: `ep_comm_backend "deepep" needs ep > 1, and it is ${keys.ep}`, path: 'model.ep_comm_backend', hint: 'Set model.ep.' }
+  if (keys.ep > 1 && keys.ep % keys.cp !== 0)
+    yield {
+      message: `ep ${keys.ep} is not a multiple of cp ${keys.cp}: the ranks of a sequence share their experts`,
+      path: 'model.ep',
+      hint: 'Choose a multiple.',
+    }
   if (keys.vlm !== null) {
     if (model.optimization_dtype !== 'bfloat16' || model.reduce_dtype !== 'bfloat16')
       yield {
@@ -131,11 +138,22 @@ export function* modelRules(config: ModelHolder): Iterable<CheckProblem> {
     }
 }
 
-/** Values of the model and its optimiser that were written and are overruled. */
-export function* modelNotices(config: ModelHolder, isGiven: IsGiven): Iterable<string> {
-  if (modelPluginKeys(config.model).ep_comm_backend === 'deepep' && isGiven('optim.max_norm'))
-    yield 'optim.max_norm is not used: gradients are not clipped with ep_comm_backend "deepep".'
+/** Why written values of the model and its optimiser are changed. */
+export function* modelNotices(config: ModelHolder): Iterable<ConfigurationNotice> {
+  if (modelPluginKeys(config.model).ep_comm_backend === 'deepep')
+    yield { path: 'optim.max_norm', message: 'Gradients are not clipped with ep_comm_backend "deepep".' }
+  if (config.model.attn === 'fa4') yield { path: 'model.attn', message: '"flash_attention_4" is another name of "fa4".' }
+  if (config.bench !== null) {
+    const message = 'A measurement takes four steps on made-up data and writes no checkpoint.'
+    for (const path of measuredPaths) yield { path, message }
+  }
 }
+
+/** Keys that a measurement decides itself. */
+const measuredPaths = [
+  'max_steps',
+  ...['output_dir', 'interval', 'weights_only', 'resume_step', 'keep_last', 'keep_interval'].map((key) => `ckpt.${key}`),
+]
 
 /** Rules of the RL trainer alone. */
 export function* trainerRules(config: TrainerConfiguration): Iterable<CheckProblem> {

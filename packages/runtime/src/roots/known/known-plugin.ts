@@ -15,6 +15,8 @@ export interface KnownPluginClaim {
 /** A package that is known to own keys, whether or not it can be installed today. */
 export interface KnownPluginSource {
   readonly package: string
+  /** Id of the seam that it fills, also of one that core does not type yet; left out where no seam is named. */
+  readonly seam?: string
   readonly built: boolean
   readonly claims: readonly KnownPluginClaim[]
 }

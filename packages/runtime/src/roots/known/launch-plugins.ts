@@ -48,6 +48,7 @@ const variables = z.record(z.string(), z.string()).default({})
 export const launchPlugins: readonly KnownPluginSource[] = [
   {
     package: '@trilithon/slurm',
+    seam: 'launcher',
     built: false,
     claims: [
       ...claimAll(
@@ -112,6 +113,7 @@ export const launchPlugins: readonly KnownPluginSource[] = [
   },
   {
     package: '@trilithon/wandb',
+    seam: 'monitor',
     built: false,
     claims: [
       ...claimAll(
@@ -132,6 +134,7 @@ export const launchPlugins: readonly KnownPluginSource[] = [
   },
   {
     package: '@trilithon/prime-monitor',
+    seam: 'monitor',
     built: false,
     claims: [
       {
@@ -155,6 +158,7 @@ export const launchPlugins: readonly KnownPluginSource[] = [
   },
   {
     package: '@trilithon/prometheus',
+    seam: 'monitor',
     built: false,
     claims: [
       {

@@ -31,6 +31,7 @@ const VisionTable = z.strictObject({
 export const modelPlugins: readonly KnownPluginSource[] = [
   {
     package: '@trilithon/fsdp',
+    seam: 'parallelism',
     built: false,
     claims: claimAll(
       trainerModels,
@@ -44,6 +45,7 @@ export const modelPlugins: readonly KnownPluginSource[] = [
   },
   {
     package: '@trilithon/ep',
+    seam: 'parallelism',
     built: false,
     claims: [
       ...claimAll(
@@ -81,6 +83,7 @@ export const modelPlugins: readonly KnownPluginSource[] = [
   },
   {
     package: '@trilithon/cp',
+    seam: 'parallelism',
     built: false,
     claims: claimAll(
       trainerModels,
@@ -92,6 +95,7 @@ export const modelPlugins: readonly KnownPluginSource[] = [
   },
   {
     package: '@trilithon/fp8-deepgemm',
+    seam: 'precision',
     built: false,
     claims: [
       ...claimAll(trainerModels, z.strictObject({ fp8: z.boolean().default(false).describe('Multiply in fp8, scaled by blocks.') })),
@@ -103,6 +107,7 @@ export const modelPlugins: readonly KnownPluginSource[] = [
   },
   {
     package: '@trilithon/r3-replay',
+    seam: 'replay',
     built: false,
     claims: [
       {

@@ -38,6 +38,7 @@ const router = { at: 'inference.deployment.router', inactiveWhen: { at: 'inferen
 export const servingPlugins: readonly KnownPluginSource[] = [
   {
     package: '@trilithon/mooncake-kv',
+    seam: 'kv-store',
     built: false,
     claims: [
       {
@@ -59,6 +60,7 @@ export const servingPlugins: readonly KnownPluginSource[] = [
   },
   {
     package: '@trilithon/nccl',
+    seam: 'weight-transport',
     built: false,
     claims: [
       { at: 'trainer.weight_broadcast', type: 'nccl', keys: z.strictObject(ncclKeys) },
@@ -68,6 +70,7 @@ export const servingPlugins: readonly KnownPluginSource[] = [
   },
   {
     package: '@trilithon/vllm-router',
+    seam: 'router',
     built: false,
     claims: [
       {
@@ -82,6 +85,7 @@ export const servingPlugins: readonly KnownPluginSource[] = [
   },
   {
     package: '@trilithon/llmd-router',
+    seam: 'router',
     built: false,
     claims: [
       {
@@ -104,6 +108,7 @@ export const servingPlugins: readonly KnownPluginSource[] = [
   },
   {
     package: '@trilithon/dynamo-router',
+    seam: 'router',
     built: false,
     claims: [{ ...router, type: 'dynamo', keys: z.strictObject({ port: port.default(8000).describe('TCP port that clients use.') }) }],
   },

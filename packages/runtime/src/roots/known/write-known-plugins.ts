@@ -6,7 +6,12 @@ type JsonObject = { [key: string]: Json }
 
 /** What `known-plugins.json` holds: the claims as data, so that they can be read without running anything. */
 export function writeKnownPlugins(sources: readonly KnownPluginSource[]): JsonObject[] {
-  return sources.map(({ package: name, built, claims }) => ({ package: name, built, claims: claims.map(claimAsJson) }))
+  return sources.map(({ package: name, seam, built, claims }) => ({
+    package: name,
+    ...(seam === undefined ? {} : { seam }),
+    built,
+    claims: claims.map(claimAsJson),
+  }))
 }
 
 function claimAsJson({ at, type, keys, inactiveWhen }: KnownPluginClaim): JsonObject {
