@@ -1,5 +1,18 @@
 /** One case per way to call an op: what it takes, so that the tests can ask every op the same questions. */
-import { embedding, fromArray, layerNorm, rmsNorm, rope, rotaryTables, swiglu, swigluFused, type Tensor } from '../src/index.ts'
+import {
+  embedding,
+  fromArray,
+  headMatmul,
+  layerNorm,
+  linear,
+  matmul,
+  rmsNorm,
+  rope,
+  rotaryTables,
+  swiglu,
+  swigluFused,
+  type Tensor,
+} from '../src/index.ts'
 
 export interface OpCase {
   readonly name: string
@@ -45,4 +58,55 @@ export const opCases: readonly OpCase[] = [
   },
   { name: 'swiglu, fused', inputs: [[3, 8]], run: (gateUp) => swigluFused(gateUp as Tensor), rows: [0] },
   { name: 'embedding', inputs: [[5, 3]], run: (table) => embedding(ids([4, 0, 4, 1]), table as Tensor) },
+  {
+    name: 'linear',
+    inputs: [
+      [3, 5],
+      [4, 5],
+    ],
+    run: (x, weight) => linear(x as Tensor, weight as Tensor),
+    rows: [0],
+  },
+  {
+    name: 'linear with bias',
+    inputs: [[3, 5], [4, 5], [4]],
+    run: (x, weight, bias) => linear(x as Tensor, weight as Tensor, { bias: bias as Tensor }),
+    rows: [0],
+  },
+  {
+    name: 'matmul',
+    inputs: [
+      [3, 5],
+      [5, 4],
+    ],
+    run: (a, b) => matmul(a as Tensor, b as Tensor),
+    rows: [0],
+  },
+  {
+    name: 'head-matmul',
+    inputs: [
+      [3, 2, 5],
+      [2, 5, 4],
+    ],
+    run: (x, weight) => headMatmul(x as Tensor, weight as Tensor),
+    rows: [0],
+  },
+  {
+    name: 'head-matmul, transposed',
+    inputs: [
+      [3, 2, 4],
+      [2, 5, 4],
+    ],
+    run: (x, weight) => headMatmul(x as Tensor, weight as Tensor, true),
+    rows: [0],
+  },
+  {
+    name: 'a residual layer, whose input is used three times',
+    inputs: [[3, 4], [4, 4], [4]],
+    run: (x, weight, norm) => {
+      const inner = linear(rmsNorm(x as Tensor, norm as Tensor, 1e-5), weight as Tensor, { bias: norm as Tensor })
+      return swiglu(linear(swiglu(inner, x as Tensor), weight as Tensor), x as Tensor)
+    },
+    rows: [0],
+  },
 ]
