@@ -101,9 +101,9 @@ test('one line per step, every check and every case counts', () => {
 })
 
 test('a step that fails shows its output, and the others run', () => {
-  const { status, stdout, last, names } = runTests({ biome: 'echo "a.ts is wrong" >&2; exit 1' })
+  const { status, stdout, last, names } = runTests({ tsc: 'echo "a.ts is wrong" >&2; exit 1' })
   expect(names).toHaveLength(12)
-  expect(stdout).toMatch(/^FAIL {2}format and lint .*\n\na\.ts is wrong\n\nok/)
+  expect(stdout).toMatch(/^FAIL {2}typecheck tools .*\n\na\.ts is wrong\n\nok/m)
   expect({ status, last }).toEqual({ status: 1, last: '26 passed, 1 failed' })
 })
 
