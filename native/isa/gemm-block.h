@@ -49,7 +49,7 @@ inline void product_block(const Product& p, const Block& block, float* scratch) 
   float* const c = p.c + block.row_begin * p.c_stride + block.column_begin;
   float* const a_scratch = scratch;
   float* const b_scratch = scratch + product_scratch_a;
-  const bool few = rows <= ProductCut::few_rows && p.a_form == AForm::rows;
+  const bool few = rows <= few_rows && p.a_form == AForm::rows;
   // With few rows nothing of B is used twice, and it is read in the longest possible pieces.
   const bool stream = few && p.b_form == BForm::panels;
   const int64_t k_parts = stream || p.k == 0 ? 1 : (p.k + block_depth - 1) / block_depth;

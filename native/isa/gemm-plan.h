@@ -46,6 +46,12 @@ inline constexpr int64_t block_depth = 256;
 inline constexpr int64_t product_scratch_a = (block_rows + 12) * (block_depth + 16);
 inline constexpr size_t product_scratch_bytes = sizeof(float) * (product_scratch_a + block_columns * block_depth);
 
+// Up to so many rows a product is bound by reading B, not by arithmetic.
+inline constexpr int64_t few_rows = 12;
+
+// Unnamed, because kernels of every instruction set include this.
+namespace {
+
 inline int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 // Shares a product out to threads: a grid of row parts and column parts of nearly equal size.
@@ -88,9 +94,6 @@ class ProductCut {
     return {row * m_ / row_parts_, (row + 1) * m_ / row_parts_, 32 * (column * panels_ / column_parts_), end < n_ ? end : n_};
   }
 
-  // Up to so many rows a product is bound by reading B, not by arithmetic.
-  static constexpr int64_t few_rows = 12;
-
  private:
   // Bytes of B (few rows) or flops.
   static constexpr double smallest_part = 512 * 1024;
@@ -98,5 +101,7 @@ class ProductCut {
   int64_t m_, n_, panels_;
   int64_t row_parts_ = 1, column_parts_ = 1;
 };
+
+}  // namespace
 
 }  // namespace trilithon

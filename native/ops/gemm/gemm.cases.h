@@ -104,7 +104,7 @@ inline Case& add_forward(CaseList& cases, const Size& s, bool bias, bool accumul
 }
 
 inline Case& add_backward_x(CaseList& cases, const Size& s, bool accumulate) {
-  return cases.add("gemm.backward_x", s.label())
+  return cases.add("gemm.backward-x", s.label())
       .input("d_y", {s.tokens, s.n})
       .input("weight", {s.n, s.k})
       .inout("d_x", {s.tokens, s.k}, before(accumulate))
@@ -114,7 +114,7 @@ inline Case& add_backward_x(CaseList& cases, const Size& s, bool accumulate) {
 }
 
 inline Case& add_backward_weight(CaseList& cases, const Size& s, bool bias, bool accumulate) {
-  Case& item = cases.add("gemm.backward_weight", s.label());
+  Case& item = cases.add("gemm.backward-weight", s.label());
   item.input("d_y", {s.tokens, s.n}).input("x", {s.tokens, s.k}).inout("d_weight", {s.n, s.k}, before(accumulate));
   if (bias) item.inout("d_bias", {s.n}, before(accumulate));
   return item.flag("accumulate", accumulate).tolerance(tolerance_of(s.tokens));
@@ -170,17 +170,17 @@ inline void add_benches(CaseList& cases) {
         .input("weight", {s.n, s.k})
         .inout("y", {s.tokens, s.n})
         .bench(flops(s), 0);
-    cases.add("gemm.backward_x", s.label() + " packed")
+    cases.add("gemm.backward-x", s.label() + " packed")
         .input("d_y", {s.tokens, s.n})
         .input("packed", {panels_of(s.k), s.n, 32})
         .inout("d_x", {s.tokens, s.k})
         .bench(flops(s), 0);
-    cases.add("gemm.backward_x", s.label())
+    cases.add("gemm.backward-x", s.label())
         .input("d_y", {s.tokens, s.n})
         .input("weight", {s.n, s.k})
         .inout("d_x", {s.tokens, s.k})
         .bench(flops(s), 0);
-    cases.add("gemm.backward_weight", s.label())
+    cases.add("gemm.backward-weight", s.label())
         .input("d_y", {s.tokens, s.n})
         .input("x", {s.tokens, s.k})
         .inout("d_weight", {s.n, s.k})
@@ -209,14 +209,14 @@ inline void add_cases(CaseList& cases) {
   for (const Size s : {Size{1, 1, 1}, {3, 5, 7}, {2, 130, 31}, {7, 33, 64}, {13, 96, 40}, {8, 260, 130}, {150, 70, 300}, {29, 517, 9}}) {
     const bool odd = s.tokens % 2 == 1;
     add_forward(cases, s, odd, !odd)
-        .gradient("gemm.backward_x", {"x"})
+        .gradient("gemm.backward-x", {"x"})
         .property("packed", packed_is_equal("y", false))
         .property("k in two parts", cut_k)
         .property("some columns", some_columns);
     add_backward_x(cases, s, odd).property("packed", packed_is_equal("d_x", true));
     add_backward_weight(cases, s, odd, !odd).rows({"d_y", "x"}).accumulates("accumulate", {"d_weight"});
   }
-  add_forward(cases, {4, 6, 9}, true, true).gradient("gemm.backward_weight", {"weight", "bias"}).label += " gradient of weight and bias";
+  add_forward(cases, {4, 6, 9}, true, true).gradient("gemm.backward-weight", {"weight", "bias"}).label += " gradient of weight and bias";
   // More k than one block of weights holds, by rows of all tile heights.
   for (int64_t tokens = 1; tokens <= 25; tokens += 3) {
     add_backward_weight(cases, {600, tokens, 40}, true, false).label += " long";
@@ -238,7 +238,7 @@ inline void add_cases(CaseList& cases) {
       .input("weight", {40, 33}, Fill::special())
       .inout("y", {5, 40}, before(false))
       .tolerance(tolerance_of(33));
-  cases.add("gemm.backward_weight", "special values")
+  cases.add("gemm.backward-weight", "special values")
       .input("d_y", {33, 5}, Fill::special())
       .input("x", {33, 40})
       .inout("d_weight", {5, 40}, before(false))

@@ -29,7 +29,7 @@ struct Forward {
 
 struct BackwardX {
   static constexpr const char* op = "gemm";
-  static constexpr const char* name = "gemm.backward_x";
+  static constexpr const char* name = "gemm.backward-x";
   static constexpr const char* summary =
       "d_x = d_y * weight, or d_x + that when accumulate is set; weight as it is or packed for backward.";
 
@@ -48,7 +48,7 @@ struct BackwardX {
 
 struct BackwardWeight {
   static constexpr const char* op = "gemm";
-  static constexpr const char* name = "gemm.backward_weight";
+  static constexpr const char* name = "gemm.backward-weight";
   static constexpr const char* summary =
       "d_weight = transposed(d_y) * x and d_bias = sum of d_y over tokens, or added to them when accumulate is set.";
 
@@ -69,7 +69,7 @@ struct Pack {
   static constexpr const char* op = "gemm";
   static constexpr const char* name = "gemm.pack";
   static constexpr const char* summary =
-      "Lays a weight out in panels of 32 columns for gemm.forward, or for gemm.backward_x when backward is set.";
+      "Lays a weight out in panels of 32 columns for gemm.forward, or for gemm.backward-x when backward is set.";
 
   TensorView weight, packed;
   bool backward = false;
