@@ -11,6 +11,7 @@ export * from './collect-parameters.ts'
 export * from './hooks/parameter-gathering.ts'
 export * from './hooks/quantiser.ts'
 export * from './hooks/sequence-gathering.ts'
+export * from './ops/attention.ts'
 export { type BlockCodes, dequantiseBlocks, narrow, type QuantiseOptions, quantiseBlocks, type SmallFormat, widen } from './ops/casts.ts'
 export * from './ops/embedding.ts'
 export * from './ops/layer-norm.ts'
@@ -18,11 +19,18 @@ export * from './ops/linear.ts'
 export * from './ops/matmul.ts'
 export * from './ops/rms-norm.ts'
 export * from './ops/rope.ts'
+export {
+  documentPositions,
+  type PackedSequences,
+  type PagedSequences,
+  packDocuments,
+  type QueryChunks,
+} from './ops/sequences.ts'
 export * from './ops/swiglu.ts'
 export * from './ops/views.ts'
 export * from './parameter.ts'
 export { CounterRandom } from './random/counter-random.ts'
 export * from './random/initialiser.ts'
 export { keep, scope } from './scope.ts'
-export { activeTape, type BackwardSeed, detach, noGrad, record, recorder, Tape } from './tape.ts'
+export { activeTape, type BackwardSeed, detach, noGrad, record, recorder, refuseRecording, Tape } from './tape.ts'
 export * from './tensor.ts'

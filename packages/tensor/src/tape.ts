@@ -25,6 +25,11 @@ export function recorder(...inputs: readonly (Tensor | null | undefined)[]): Tap
   return active === null ? null : active.recorderOf(inputs)
 }
 
+/** For ops that no gradient flows through: refuses a tensor that the tape would have to differentiate. */
+export function refuseRecording(op: string, argument: string, tensor: Tensor): void {
+  if (recorder(tensor) !== null) refuse(op, argument, 'a detached tensor: no gradient flows through this op', describeShape(tensor))
+}
+
 /** The tape that records now, whatever the inputs are. */
 export function activeTape(): Tape | null {
   return active?.isProbe === true ? null : active

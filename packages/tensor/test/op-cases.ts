@@ -1,11 +1,13 @@
 /** One case per way to call an op: what it takes, so that the tests can ask every op the same questions. */
 import {
+  attention,
   embedding,
   fromArray,
   headMatmul,
   layerNorm,
   linear,
   matmul,
+  packDocuments,
   rmsNorm,
   rope,
   rotaryTables,
@@ -108,5 +110,26 @@ export const opCases: readonly OpCase[] = [
       return swiglu(linear(swiglu(inner, x as Tensor), weight as Tensor), x as Tensor)
     },
     rows: [0],
+  },
+  {
+    name: 'attention over documents',
+    inputs: [
+      [5, 4, 3],
+      [5, 2, 3],
+      [5, 2, 6],
+    ],
+    run: (q, k, v) => attention(q as Tensor, k as Tensor, v as Tensor, packDocuments([3, 2]), 0.5),
+  },
+  {
+    name: 'attention of chunks',
+    inputs: [
+      [3, 2, 4],
+      [5, 2, 4],
+      [5, 2, 4],
+    ],
+    run: (q, k, v) => {
+      const chunks = { starts: ids([0, 1, 3]), documents: ids([0, 1]), positions: ids([2, 0]) }
+      return attention(q as Tensor, k as Tensor, v as Tensor, { ...packDocuments([3, 2]), chunks }, 0.5)
+    },
   },
 ]

@@ -1,18 +1,9 @@
 /** Quantiser handles: the operational half of `Precision`. */
 import type { Storage } from '@trilithon/core'
-import {
-  dequantiseBlocks,
-  narrow,
-  type QuantiseOptions,
-  quantiseBlocks,
-  refuseRecording,
-  scaleBlockColumns,
-  scaleShape,
-  widen,
-} from '../ops/casts.ts'
+import { dequantiseBlocks, narrow, type QuantiseOptions, quantiseBlocks, scaleBlockColumns, scaleShape, widen } from '../ops/casts.ts'
 import { refuse } from '../refuse.ts'
 import { atomic } from '../scope.ts'
-import { detach } from '../tape.ts'
+import { detach, refuseRecording } from '../tape.ts'
 import { describeShape, empty, type Tensor, viewOf } from '../tensor.ts'
 
 /** A tensor as it is stored. */
@@ -69,7 +60,7 @@ export function createQuantiser(storage: Storage, options: Partial<Omit<Quantise
 }
 
 function detached(x: Tensor): Tensor {
-  refuseRecording('quantise', x)
+  refuseRecording('quantise', 'x', x)
   if (x.dtype !== 'f32') refuse('quantise', 'x', 'dtype f32', describeShape(x))
   return detach(x)
 }

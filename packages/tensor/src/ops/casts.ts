@@ -1,15 +1,14 @@
 /** Storage formats to and from f32. No gradient flows through them: a format is chosen around an op, not inside one. */
 import { castsDequantize, castsNarrow, castsQuantize, castsWiden, type DType } from '@trilithon/native'
-import { refuse } from '../refuse.ts'
 import { atomic } from '../scope.ts'
-import { recorder } from '../tape.ts'
-import { describeShape, empty, type Tensor } from '../tensor.ts'
+import { refuseRecording } from '../tape.ts'
+import { empty, type Tensor } from '../tensor.ts'
 
 export type SmallFormat = Extract<DType, 'bf16' | 'f16' | 'e4m3' | 'e5m2'>
 
 /** x in a smaller format, rounded to nearest even; 8-bit formats saturate. */
 export function narrow(x: Tensor, dtype: SmallFormat): Tensor {
-  refuseRecording('narrow', x)
+  refuseRecording('narrow', 'x', x)
   return atomic(() => {
     const y = empty(dtype, x.shape)
     castsNarrow({ x: x.handle, y: y.handle })
@@ -51,7 +50,7 @@ export function scaleShape(rows: number, columns: number, blockRows: number): re
 
 /** e4m3 codes of x, [rows, columns], and a scale per block of `blockRows` x 128; into `target` where one is given. */
 export function quantiseBlocks(x: Tensor, options: QuantiseOptions, target?: BlockCodes): BlockCodes {
-  refuseRecording('quantiseBlocks', x)
+  refuseRecording('quantiseBlocks', 'x', x)
   const { blockRows, amaxFloor, isPowerOfTwo } = options
   return atomic(() => {
     const codes = target?.codes ?? empty('e4m3', x.shape)
@@ -68,9 +67,4 @@ export function dequantiseBlocks({ codes, scales }: BlockCodes, blockRows: numbe
     castsDequantize({ codes: codes.handle, scales: scales.handle, y: y.handle, blockRows })
     return y
   })
-}
-
-/** For what no gradient flows through: refuses a tensor that the tape would have to differentiate. */
-export function refuseRecording(op: string, x: Tensor): void {
-  if (recorder(x) !== null) refuse(op, 'x', 'a detached tensor, since no gradient flows through a cast', describeShape(x))
 }
