@@ -77,7 +77,7 @@ function chosenVariant(core: z.core.$ZodType, table: Record<string, unknown>): z
 
 /** A default that is written out is as good as none. */
 function isDefault(value: unknown, defaultValue: unknown, schema: z.core.$ZodType): boolean {
-  const filled = schema._zod.run({ value: undefined, issues: [] }, { async: false })
+  const filled = schema._zod.run({ value: undefined, issues: [] }, { async: false, jitless: true })
   const complete = filled instanceof Promise || filled.issues.length > 0 ? defaultValue : filled.value
   return JSON.stringify(value) === JSON.stringify(complete)
 }

@@ -3,7 +3,7 @@ import { conform } from '../config/conform.ts'
 import { objectKeys, schemasAt } from '../config/shape.ts'
 import { type ConfigPath, joinPath, sourceAt, type TableNode, valueAt } from '../config/tree.ts'
 import { validate } from '../config/validate.ts'
-import { type KnownPlugin, schemaOfKnownClaim } from '../plugins/known-plugins.ts'
+import { type KnownClaim, type KnownPlugin, schemaOfKnownClaim } from '../plugins/known-plugins.ts'
 import type { AbsentUse, Chosen } from './choose-plugins.ts'
 import type { AbsentPlugin, ComposedPlugin, Composition, UnavailableKey } from './composition.ts'
 import { type Mount, placeOf } from './mount.ts'
@@ -94,6 +94,8 @@ export function parseAbsent(use: AbsentUse): {
   problems: TrilithonError[]
 } {
   const { claim, path, node, active } = use
+  if (claim.type === undefined && node.entries.size === 0)
+    return { value: { path, value: inactiveValues(claim) }, unavailable: [], problems: [] }
   const { value, problems } = parseTable(node, schemaOfKnownClaim(claim), path)
   const unavailable = active.map((key): UnavailableKey => {
     const source = (key === 'type' ? undefined : node.entries.get(key)?.source) ?? node.source
@@ -101,6 +103,11 @@ export function parseAbsent(use: AbsentUse): {
   })
   const type = claim.type === undefined ? {} : { type: claim.type }
   return { value: value === undefined ? undefined : { path, value: { ...type, ...value } }, unavailable, problems }
+}
+
+/** What nobody wrote has the values that mean "not used"; no schema is needed to see that. */
+function inactiveValues(claim: KnownClaim): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(claim.keys).map(([key, { inactive }]) => [key, structuredClone(inactive)]))
 }
 
 /** Keys of a package that is not installed which nobody wrote, and which have a value that asks for it all the same. */

@@ -1,9 +1,14 @@
+import { createRequire } from 'node:module'
 import { type Source, TrilithonError } from '@trilithon/core'
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
+import type * as Yaml from 'yaml'
 import { type ConfigNode, emptyTable, type TableNode } from './tree.ts'
+
+// Most runs read TOML alone, and this parser is seventy modules.
+const require = createRequire(import.meta.url)
 
 /** YAML or JSON text to a tree with places. Throws `CONFIG_SYNTAX_INVALID` or `CONFIG_KEY_DUPLICATE`. */
 export function parseYaml(text: string, file: string): TableNode {
+  const { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } = require('yaml') as typeof Yaml
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const place = (offset: number): Source => {

@@ -19,7 +19,8 @@ export function validate<Schema extends z.core.$ZodType>(
   reported: ReadonlySet<string>,
   ownerHint: OwnerHint = () => undefined,
 ): { value: z.output<Schema> | undefined; problems: TrilithonError[] } {
-  const result = z.safeParse(schema, toPlain(node))
+  // Compiling a parser costs more than parsing once.
+  const result = z.safeParse(schema, toPlain(node), { jitless: true })
   if (result.success) return { value: result.data, problems: [] }
   const problems = result.error.issues
     .flatMap((issue) => describeIssue(issue, node, schema, prefix, ownerHint))

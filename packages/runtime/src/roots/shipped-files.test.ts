@@ -1,67 +1,84 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { compose } from '../compose/compose.ts'
 import type { Composition } from '../compose/composition.ts'
 import type { RootName } from '../compose/root-definitions.ts'
+import { resolvedToml, writeResolved } from '../report/write-resolved.ts'
+import { placeOf, project, sharedIsHere, shippedFiles, shippedFolder } from './__fixtures__/shipped-files.ts'
 
-const project = fileURLToPath(new URL('../../../..', import.meta.url))
-const shipped = join(project, '../shared/prime-rl-0.6.0-configs')
 const parts: readonly RootName[] = ['rl', 'trainer', 'orchestrator', 'inference', 'sft']
+const digestFile = new URL('./__fixtures__/resolved-digests.json', import.meta.url)
+type Digests = Record<string, Record<string, string>>
+const committed: Digests = existsSync(digestFile) ? JSON.parse(readFileSync(digestFile, 'utf8')) : {}
+const found: Digests = {}
 
 let folder = ''
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'trilithon-'))
 })
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true })
+  if (process.env.UPDATE_DIGESTS === '1') writeFileSync(digestFile, `${JSON.stringify(found, null, 2)}\n`)
+})
 
-const composed = (root: RootName, files: readonly string[]): Promise<Composition> =>
-  compose({ root, argv: files.flatMap((file) => ['@', file]), workingDirectory: project, environment: {} })
+const composed = (root: RootName, files: readonly string[], workingDirectory = shippedFolder): Promise<Composition> =>
+  compose({ root, argv: files.flatMap((file) => ['@', file]), workingDirectory, environment: {} })
 
-/** The root that a file of prime-rl belongs to; an overlay stands on top of its base. */
-function placeOf(file: string): { root: RootName; files: string[] } {
-  const overlay = /slurm_(rl|sft)\.toml$/.exec(file)
-  if (overlay !== null) return { root: overlay[1] as RootName, files: [file.replace('slurm_', ''), file] }
-  if (/(inference|infer)\.toml$/.test(file)) return { root: 'inference', files: [file] }
-  if (/(orchestrator|orch)\.toml$/.test(file)) return { root: 'orchestrator', files: [file] }
-  if (/trainer\.toml$|debug\/rl\/train\.toml$/.test(file)) return { root: 'trainer', files: [file] }
-  if (/\/sft\.toml$|reverse_text_sft|debug\/(moe\/)?sft\//.test(file) && !file.includes('training_modes'))
-    return { root: 'sft', files: [file] }
-  return { root: 'rl', files: [file] }
-}
-
-/** A resolved configuration, written and read back, resolves to itself, and says nothing new. */
+/** A resolved configuration, written and read back, resolves to itself: as TOML for each role, and as JSON for the launcher. */
 async function expectRoundTrip(composition: Composition): Promise<void> {
   for (const root of parts) {
     const value = composition.resolved[root]
     // Without inference the launcher's own file has a null where no file can have one.
     if (value === undefined || value.inference === null) continue
-    const file = join(folder, `${root}.json`)
-    writeFileSync(file, JSON.stringify(value))
-    const again = await composed(root, [file])
-    expect(again.resolved[root]).toEqual(value)
+    const files = { toml: root === 'rl' ? undefined : resolvedToml(composition, root), json: JSON.stringify(value) }
+    for (const [format, text] of Object.entries(files)) {
+      if (text === undefined) continue
+      const file = join(folder, `${root}.${format}`)
+      writeFileSync(file, text)
+      const again = await composed(root, [file])
+      expect({ ...again.resolved[root], dry_run: value.dry_run }).toEqual({ ...value, dry_run: value.dry_run })
+      if (format === 'toml') expect(resolvedToml(again, root)).toBe(text)
+    }
   }
 }
 
-const files = existsSync(shipped)
-  ? readdirSync(shipped, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.toml'))
-  : []
+/** One digest for each role's file, as the dry run would write it. */
+function digestsOf(composition: Composition): Record<string, string> {
+  const roots = composition.mounts.filter(({ role }) => role !== undefined).map(({ root }) => root.name)
+  const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 32)
+  return Object.fromEntries(roots.map((root) => [root, digest(resolvedToml(composition, root))]))
+}
 
-test.skipIf(files.length === 0)('all 74 files of prime-rl are there (skipped without ../shared)', () => {
-  expect(files).toHaveLength(74)
+test.skipIf(!sharedIsHere)('all 74 files of prime-rl are there (skipped only without ../shared)', () => {
+  expect(shippedFiles).toHaveLength(74)
+  if (process.env.UPDATE_DIGESTS !== '1') expect(Object.keys(committed).sort()).toEqual(shippedFiles)
 })
 
-test.each(files.sort())('%s loads, and its resolved form is stable', async (file) => {
-  const { root, files } = placeOf(join(shipped, file))
-  await expectRoundTrip(await composed(root, files))
+test.each(shippedFiles)('%s loads, is stable, and resolves to what is committed', async (file) => {
+  const { root, files } = placeOf(file)
+  const composition = await composed(root, files)
+  await expectRoundTrip(composition)
+  found[file] = digestsOf(composition)
+  if (process.env.UPDATE_DIGESTS === '1') return
+  expect(found[file], 'where the change is meant, run `pnpm run regenerate` in packages/runtime').toEqual(committed[file])
+})
+
+test('a dry run writes what is digested, one file for each role', async () => {
+  const composition = await composed('rl', ['examples/reverse-text/rl.toml'], project)
+  const written = writeResolved({ ...composition, run: { ...composition.run, workingDirectory: folder } })
+  expect(written).toEqual(['trainer', 'orchestrator', 'inference'].map((name) => `outputs/reverse-text-rl/configs/${name}.toml`))
+  for (const name of ['trainer', 'orchestrator', 'inference'])
+    expect(readFileSync(join(folder, `outputs/reverse-text-rl/configs/${name}.toml`), 'utf8')).toBe(resolvedToml(composition, name))
 })
 
 test.each(['rl', 'sft'] as const)('examples/reverse-text/%s.toml loads and needs nothing that is missing here', async (root) => {
-  const composition = await composed(root, [join(project, `examples/reverse-text/${root}.toml`)])
+  const composition = await composed(root, [`examples/reverse-text/${root}.toml`], project)
   expect(composition.unavailable.map(({ path }) => path)).toEqual([])
   expect(composition.ignored.map(({ path }) => path)).toEqual([])
+  expect(composition.overruled.map(({ path }) => path)).toEqual([])
   await expectRoundTrip(composition)
-  expect(relative(project, composition.files[0] ?? '')).toBe(`examples/reverse-text/${root}.toml`)
+  expect(composition.files).toEqual([`examples/reverse-text/${root}.toml`])
 })

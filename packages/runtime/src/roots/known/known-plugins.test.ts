@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { KnownPlugin } from '../../plugins/known-plugins.ts'
 import { knownPluginSources } from './known-plugin-sources.ts'
 import { writeKnownPlugins } from './write-known-plugins.ts'
 
@@ -14,6 +15,10 @@ test('the shipped list is written from the sources', () => {
   expect(shipped, 'set UPDATE_KNOWN_PLUGINS=1 and run this test again').toEqual(
     JSON.parse(JSON.stringify(writeKnownPlugins(knownPluginSources))),
   )
+})
+
+test('the shipped list has its shape', () => {
+  expect(() => z.array(KnownPlugin).parse(shipped)).not.toThrow()
 })
 
 test('packages are ours, named once, and claim something', () => {
