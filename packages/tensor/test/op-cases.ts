@@ -2,6 +2,7 @@
 import {
   attention,
   embedding,
+  expertLinear,
   fromArray,
   headMatmul,
   layerNorm,
@@ -131,5 +132,13 @@ export const opCases: readonly OpCase[] = [
       const chunks = { starts: ids([0, 1, 3]), documents: ids([0, 1]), positions: ids([2, 0]) }
       return attention(q as Tensor, k as Tensor, v as Tensor, { ...packDocuments([3, 2]), chunks }, 0.5)
     },
+  },
+  {
+    name: 'expert-linear, one expert without rows',
+    inputs: [
+      [5, 3],
+      [3, 4, 3],
+    ],
+    run: (x, weight) => expertLinear(x as Tensor, weight as Tensor, ids([0, 2, 2, 5])),
   },
 ]

@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
 import {
+  expertLinear,
   fromArray,
   linear,
   liveTensors,
@@ -7,11 +8,13 @@ import {
   Parameter,
   packWeight,
   record,
+  reshape,
   scope,
   slice,
   type Tensor,
   toArray,
   write,
+  zeros,
 } from '../index.ts'
 
 afterEach(() => expect(liveTensors()).toMatchObject({ tensors: 0, bytes: 0 }))
@@ -34,6 +37,27 @@ test('a packed weight gives the same bits, forwards and backwards', () => {
         return [output, tape.gradient(x) as Tensor, tape.gradient(weight) as Tensor].map((tensor) => toArray(tensor))
       })
     expect(run({ packed })).toEqual(run({}))
+    packed.dispose()
+  })
+})
+
+test('experts: a packed weight gives the same bits; each row is that of its expert alone; no rows are allowed', () => {
+  scope(() => {
+    const stack = reshape(matrix(3 * 40, 37, 'experts'), [3, 40, 37])
+    const starts = (...values: number[]) => fromArray('i32', [values.length], values)
+    const packed = packWeight(stack, true)
+    const run = (layout: typeof packed | null) =>
+      record((tape) => {
+        const x = tape.watch(matrix(5, 37, 'x'))
+        const output = expertLinear(x, tape.watch(stack), starts(0, 2, 2, 5), layout)
+        tape.backward([{ output, gradient: matrix(5, 40, 'gradient') }])
+        return [output, tape.gradient(x) as Tensor, tape.gradient(stack) as Tensor].map((tensor) => toArray(tensor))
+      })
+    const [y, ...gradients] = run(null)
+    expect(run(packed)).toEqual([y, ...gradients])
+    const third = reshape(slice(stack, 0, 2, 3), [40, 37])
+    expect(toArray(linear(slice(matrix(5, 37, 'x'), 0, 2, 5), third))).toEqual(y?.slice(80))
+    expect(expertLinear(zeros('f32', [0, 37]), stack, starts(0, 0, 0, 0)).shape).toEqual([0, 40])
     packed.dispose()
   })
 })
