@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "harness/case.h"
+#include "harness/refusal.h"
 #include "harness/sequences.h"
 
 namespace trilithon::attention {
@@ -57,14 +58,6 @@ inline double pairs_of(const CaseSize& s) {
 
 inline void add_bad_input(CaseList& cases) {
   const CaseSize size{{0, 3, 8}, 4, 2, 6, 5};
-  const auto refused = [](std::function<void(CaseData&)> change, std::string expected) -> Property {
-    return [change, expected](const PropertyContext& context) -> std::string {
-      CaseData data = context.data;
-      change(data);
-      const std::string message = context.refusal(data);
-      return message.find(expected) != std::string::npos ? "" : "the refusal \"" + message + "\" does not say \"" + expected + "\"";
-    };
-  };
   const auto starts = [](std::vector<double> values) {
     return [values](CaseData& data) { sequences::set_integers(data, "document_starts", {static_cast<int64_t>(values.size())}, values); };
   };
