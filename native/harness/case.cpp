@@ -136,6 +136,11 @@ Case& Case::accumulates(const char* flag, std::initializer_list<const char*> out
   return *this;
 }
 
+Case& Case::strides(const std::string& name, std::vector<int64_t> elements) {
+  data.tensor(name).strides = std::move(elements);
+  return *this;
+}
+
 Case& Case::in_place(std::string output, std::string input) {
   shared[std::move(output)] = std::move(input);
   return *this;

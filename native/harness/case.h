@@ -41,8 +41,9 @@ struct TensorSpec {
   std::vector<int64_t> shape;
   DType dtype = DType::f32;
   Fill fill;
-  int64_t pitch = 0;       // elements from row to row; 0: no gaps
-  int64_t head_pitch = 0;  // of [tokens, heads, width]: elements from head to head; 0: no gaps
+  int64_t pitch = 0;                  // elements from row to row; 0: no gaps
+  int64_t head_pitch = 0;             // of [tokens, heads, width]: elements from head to head; 0: no gaps
+  std::vector<int64_t> strides = {};  // all of them, in elements; empty: as the above say
 };
 
 // The values of all arguments of one call.
@@ -94,6 +95,9 @@ class Case {
 
   // Heads of this [tokens, heads, width] lie `elements` apart; tokens lie as far apart as that makes them, or as pitch() says.
   Case& head_pitch(const std::string& name, int64_t elements);
+
+  // All strides of this tensor, in elements: transposed, or 0 to repeat.
+  Case& strides(const std::string& name, std::vector<int64_t> elements);
 
   // These arguments have one row per item, and an item's outputs depend on its own rows only: alone, in any part and in
   // the whole batch the bits are equal.

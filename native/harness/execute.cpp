@@ -77,6 +77,7 @@ GuardedTensor::GuardedTensor(const TensorSpec& spec, DType dtype, int64_t shift)
     view_.stride[0] = spec.head_pitch * spec.shape[1];
   }
   if (spec.pitch > 0) view_.stride[0] = spec.pitch;
+  std::copy(spec.strides.begin(), spec.strides.end(), view_.stride);
   const int64_t size = static_cast<int64_t>(dtype_size(dtype));
   const int64_t span = span_bytes(view_);
   memory_.assign(static_cast<size_t>(span + 2 * guard_bytes + 64 + shift * size), sentinel);

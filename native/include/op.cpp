@@ -44,6 +44,24 @@ int64_t row_span(const TensorView& view) {
   return last + 1;
 }
 
+// Whether no two elements share a place, as far as sizes and strides >= 0 tell: seen from the smallest stride, each step
+// reaches beyond all that lies inside it.
+bool elements_apart(const TensorView& view) {
+  bool done[max_rank] = {};
+  int64_t reach = 0;
+  for (int i = 0; i < view.rank; ++i) {
+    int next = -1;
+    for (int dim = 0; dim < view.rank; ++dim) {
+      if (!done[dim] && (next < 0 || view.stride[dim] < view.stride[next])) next = dim;
+    }
+    done[next] = true;
+    if (view.shape[next] <= 1) continue;
+    if (view.stride[next] <= reach) return false;
+    reach += (view.shape[next] - 1) * view.stride[next];
+  }
+  return true;
+}
+
 bool same_memory(const TensorView& a, const TensorView& b) {
   if (a.data != b.data || a.dtype != b.dtype || a.rank != b.rank) return false;
   for (int i = 0; i < a.rank; ++i) {
@@ -62,6 +80,13 @@ Status check_tensor(const OpEntry& entry, const ArgSpec& spec, const TensorView&
   }
   if (!spec.has(maybe_empty) && view.elements() == 0) {
     return invalid_argument(entry.name, spec.name, std::string(spec.shape) + " with no zero among them", shape_text(view));
+  }
+  if (spec.has(any_strides)) {
+    bool right = true;
+    for (int i = 0; i < view.rank; ++i) right = right && view.stride[i] >= 0;
+    if (right && (!spec.is_output() || elements_apart(view))) return {};
+    return invalid_argument(entry.name, spec.name, right ? "elements in places of their own" : "strides of at least 0",
+                            "shape " + shape_text(view) + " with strides " + strides_text(view));
   }
   if (!view.contiguous(spec.has(strided_heads) ? 2 : spec.has(strided_rows) ? 1 : 0)) {
     const char* wanted = spec.has(strided_heads)  ? "heads without gaps inside"

@@ -24,6 +24,7 @@ enum ArgFlags : unsigned {
   maybe_empty = 4,     // may have zero rows
   may_alias = 8,       // an output and an input that may be the very same memory: same start, shape and strides
   strided_heads = 16,  // of [tokens, heads, width]: tokens and heads may have gaps (a slice of each head); the width has none
+  any_strides = 32,    // any strides >= 0 (transposed, repeated by a stride of 0); an output has no two elements in one place
 };
 
 struct ArgSpec {
