@@ -1,0 +1,75 @@
+/** Shapes: T rows, H heads, N width of a head without rotation, P rotary width, V width of a value, R latent width. */
+import { detach, headMatmul, reshape, rope, slice, type Tensor } from '@trilithon/tensor'
+import type { LatentKeys, LatentQueries } from '../context/context-backend.ts'
+import type { GlmMoeDsaConfig } from '../families/glm-moe-dsa/config.ts'
+import type { Attention, AttentionResult, LayerCall } from './decoder-layer.ts'
+import { createIndexer } from './indexer.ts'
+import type { LayerWeights } from './layer-weights.ts'
+
+export interface LatentAttentionOptions {
+  /** Weight of the indexer's own loss; 0: it is frozen, and the loss is not computed. */
+  readonly indexKlWeight: number
+  /** Attention and the indexer's loss see all keys: to train an indexer from nothing. */
+  readonly denseAttention: boolean
+}
+
+/**
+ * MLA in the absorbed form, over keys that an indexer chose. The keys' up-projection is applied to the queries and the values' to the result, so
+ * that every head reads one shared latent row per token.
+ */
+export function createLatentAttention(
+  weights: LayerWeights,
+  layer: number,
+  config: GlmMoeDsaConfig,
+  { indexKlWeight, denseAttention }: LatentAttentionOptions,
+): Attention {
+  const { heads, kvLoraRank, qkNopeHeadDim, qkRopeHeadDim, vHeadDim, rmsNormEps, indexer: indexerConfig } = config
+  const prefix = `model.layers.${layer}.self_attn`
+  const qA = weights.projection(`${prefix}.q_a_proj.weight`)
+  const qNorm = weights.rmsNorm(`${prefix}.q_a_layernorm.weight`, rmsNormEps)
+  const qB = weights.projection(`${prefix}.q_b_proj.weight`)
+  const kvA = weights.projection(`${prefix}.kv_a_proj_with_mqa.weight`)
+  const kvNorm = weights.rmsNorm(`${prefix}.kv_a_layernorm.weight`, rmsNormEps)
+  const kvB = weights.parameter(`${prefix}.kv_b_proj.weight`)
+  const o = weights.projection(`${prefix}.o_proj.weight`)
+  const indexer = indexerConfig.fullLayers[layer] === true ? createIndexer(weights, `${prefix}.indexer`, indexerConfig) : null
+  const width = qkNopeHeadDim + qkRopeHeadDim
+  const scale = width ** -0.5
+  const isInterleaved = config.rope.layout === 'interleaved'
+
+  const choose = (h: Tensor, queryLatent: Tensor, q: LatentQueries, keys: LatentKeys, call: LayerCall) => {
+    const { context, givenChoice } = call
+    if (indexer === null || (givenChoice !== null && indexKlWeight === 0)) return { choice: givenChoice, indexLoss: null }
+    const rows = indexer(detach(h), detach(queryLatent), call.rotary)
+    const choice = givenChoice ?? context.choose(layer, rows, indexerConfig.topK)
+    if (indexKlWeight === 0) return { choice, indexLoss: null }
+    return { choice, indexLoss: context.indexLoss(layer, rows, detached(q), detached(keys), denseAttention ? null : choice, scale) }
+  }
+
+  return (h, call): AttentionResult => {
+    const rows = h.dim(0)
+    const queryLatent = qNorm(qA.apply(h))
+    const query = reshape(qB.apply(queryLatent), [rows, heads, width])
+    const upProjection = reshape(kvB.value, [heads, qkNopeHeadDim + vHeadDim, kvLoraRank])
+    const keyPart = slice(upProjection, 1, 0, qkNopeHeadDim)
+    const valuePart = slice(upProjection, 1, qkNopeHeadDim, qkNopeHeadDim + vHeadDim)
+    const q: LatentQueries = {
+      latent: headMatmul(slice(query, 2, 0, qkNopeHeadDim), keyPart),
+      rotary: rope(slice(query, 2, qkNopeHeadDim, width), call.rotary, isInterleaved),
+    }
+    const keyRows = kvA.apply(h)
+    const rotary = reshape(slice(keyRows, 1, kvLoraRank, kvLoraRank + qkRopeHeadDim), [rows, 1, qkRopeHeadDim])
+    const keys: LatentKeys = {
+      latent: kvNorm(slice(keyRows, 1, 0, kvLoraRank)),
+      rotary: reshape(rope(rotary, call.rotary, isInterleaved), [rows, qkRopeHeadDim]),
+    }
+    const { choice, indexLoss } = choose(h, queryLatent, q, keys, call)
+    const attended = call.context.attendLatent(layer, q, keys, denseAttention ? null : choice, scale)
+    const values = headMatmul(attended, valuePart, true)
+    return { y: o.apply(reshape(values, [rows, heads * vHeadDim])), choice, indexLoss }
+  }
+}
+
+function detached<T extends LatentQueries | LatentKeys>({ latent, rotary }: T): { latent: Tensor; rotary: Tensor } {
+  return { latent: detach(latent), rotary: detach(rotary) }
+}

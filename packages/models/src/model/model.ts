@@ -1,0 +1,210 @@
+import { type OpaquePayload, type RoutedLayout, routedLayout } from '@trilithon/core'
+import {
+  constant,
+  embedding,
+  fromArray,
+  linear,
+  localParameters,
+  normal,
+  Parameter,
+  type ParameterGathering,
+  scope,
+  type Tensor,
+  withUnit,
+} from '@trilithon/tensor'
+import type { ModelConfig } from '../config/model-config.ts'
+import type { ContextBackend, KeyChoice } from '../context/context-backend.ts'
+import { familyLayers } from '../families/family-layers.ts'
+import type { DecoderLayer, LayerCall } from '../layers/decoder-layer.ts'
+import { LayerWeights } from '../layers/layer-weights.ts'
+import { rotaryTablesOf } from '../layers/rotary.ts'
+import { modelWeights } from '../model-weights.ts'
+import { refuse } from '../refuse.ts'
+import type { WeightSpec } from '../weight-spec.ts'
+import { joinRoutes, splitRoutes } from './routed-experts.ts'
+import { runLayer } from './run-layer.ts'
+
+export interface ModelOptions {
+  /** Weight of the indexer's own loss; 0 freezes the indexer. */
+  readonly indexKlWeight?: number
+  /** The hook that brings the parameters of a unit; every parameter is here unless said otherwise. */
+  readonly parameters?: ParameterGathering
+}
+
+export interface ForwardOptions {
+  /** Computes each layer again in the backward instead of keeping what it made. */
+  readonly recompute?: boolean
+  /** Experts to take instead of choosing: rows × MoE layers × top_k in the model's routed layout. */
+  readonly routes?: OpaquePayload | null
+  /** Missing rows of `routes` choose for themselves; otherwise they are refused. */
+  readonly selectMissing?: boolean
+  /** Keys to take instead of choosing, by layer, for layers that have an indexer. */
+  readonly choices?: ReadonlyMap<number, KeyChoice> | null
+  readonly recordRoutes?: boolean
+  readonly recordChoices?: boolean
+}
+
+export interface ForwardResult {
+  /** After the final norm: [rows, hidden]. */
+  readonly hidden: Tensor
+  /** Where it was asked for: the experts of every row, as they travel. */
+  readonly routes: OpaquePayload | null
+  /** Where it was asked for: the chosen keys of every layer that has an indexer. */
+  readonly choices: ReadonlyMap<number, KeyChoice> | null
+  /** First row of each expert, i32 [experts + 1], by MoE layer: the differences are its load. */
+  readonly expertStarts: ReadonlyMap<number, Tensor>
+  /** Loss of each indexer that is trained, one element, by layer: to be summed with the model's own loss. */
+  readonly indexLosses: ReadonlyMap<number, Tensor>
+}
+
+/**
+ * A model of any family. The same object trains (a packed context) and serves (a paged one).
+ *
+ * Its parameters are declared on meta; allocate, initialise or load them before a forward. It owns them: `dispose` frees them.
+ */
+export class Model {
+  readonly config: ModelConfig
+  readonly specs: readonly WeightSpec[]
+  /** By Hugging Face's name in memory, in the order of the forward pass. */
+  readonly weights: ReadonlyMap<string, Parameter>
+  /** How routed experts of this model travel; null without experts. */
+  readonly routedLayout: RoutedLayout | null
+  /** `config.json` as it was read, which `saveModel` writes again. */
+  configText: string | null = null
+  private readonly layers: readonly DecoderLayer[]
+  private readonly layerWeights: LayerWeights
+  private readonly table: Parameter
+  private readonly norm: (x: Tensor) => Tensor
+  private readonly gathering: ParameterGathering
+
+  constructor(config: ModelConfig, options: ModelOptions = {}) {
+    this.config = config
+    this.specs = [...modelWeights(config)]
+    const trainIndexer = (options.indexKlWeight ?? 0) > 0
+    this.weights = new Map(this.specs.map((spec) => [spec.name, declare(spec, trainIndexer)]))
+    this.layerWeights = new LayerWeights(this.weights)
+    this.layers = familyLayers(config, this.layerWeights, options)
+    this.table = this.layerWeights.parameter('model.embed_tokens.weight')
+    this.norm = this.layerWeights.rmsNorm('model.norm.weight', config.rmsNormEps)
+    this.gathering = options.parameters ?? localParameters(this.units)
+    const layers = this.layers.filter(({ hasExperts }) => hasExperts).length
+    this.routedLayout =
+      layers > 0 && 'experts' in config ? routedLayout({ experts: config.experts, layers, topK: config.expertsPerToken }) : null
+  }
+
+  parameters(): Iterable<Parameter> {
+    return this.weights.values()
+  }
+
+  /** Names of the units whose parameters are gathered together, in the order of the forward pass. */
+  get units(): readonly string[] {
+    return [...new Set(this.specs.map(({ unit }) => unit))]
+  }
+
+  get dtype(): 'f32' | 'f64' {
+    return this.table.value.dtype as 'f32' | 'f64'
+  }
+
+  /** Takes starting values that depend on (seed, name) alone. f64 is for gradient checks. */
+  initialise(seed: number, dtype: 'f32' | 'f64' = 'f32'): this {
+    for (const parameter of this.parameters()) parameter.initialise(seed, dtype)
+    return this
+  }
+
+  /**
+   * Hidden states of the rows of `context` after the final norm. `ids` are their tokens.
+   *
+   * The tensors of the result belong to the scope of the caller.
+   */
+  forward(ids: ArrayLike<number>, context: ContextBackend, options: ForwardOptions = {}): ForwardResult {
+    this.check(ids, context)
+    return scope(() => {
+      const rotary = rotaryTablesOf(this.config.rope, context.positions, this.dtype)
+      const given = this.givenRoutes(options.routes ?? null, context.rows)
+      const tokens = fromArray('i32', [ids.length], Int32Array.from(ids))
+      let x = withUnit(this.gathering, this.table.unit, () => embedding(tokens, this.table.value))
+      let choice: KeyChoice | null = null
+      const routes: Tensor[] = []
+      const choices = new Map<number, KeyChoice>()
+      const expertStarts = new Map<number, Tensor>()
+      const indexLosses = new Map<number, Tensor>()
+      for (const layer of this.layers) {
+        if (layer.hasIndexer) choice = options.choices?.get(layer.index) ?? null
+        const call: LayerCall = {
+          context,
+          rotary,
+          givenRoutes: layer.hasExperts ? (given?.[routes.length] ?? null) : null,
+          selectMissing: options.selectMissing === true,
+          givenChoice: choice,
+        }
+        const result = withUnit(this.gathering, layer.unit, () => runLayer(layer, x, call, options.recompute === true))
+        // What a backward needs of it is held by the tape.
+        x.dispose()
+        x = result.x
+        choice = result.choice
+        if (result.routes !== null) routes.push(result.routes)
+        if (result.choice !== null && layer.hasIndexer) choices.set(layer.index, result.choice)
+        if (result.expertStarts !== null) expertStarts.set(layer.index, result.expertStarts)
+        if (result.indexLoss !== null) indexLosses.set(layer.index, result.indexLoss)
+      }
+      const hidden = withUnit(this.gathering, 'lm_head', () => this.norm(x))
+      const { routedLayout: layout } = this
+      return {
+        hidden,
+        routes: layout !== null && options.recordRoutes === true ? joinRoutes(layout, routes, context.rows) : null,
+        choices: options.recordChoices === true ? choices : null,
+        expertStarts,
+        indexLosses,
+      }
+    })
+  }
+
+  /** Logits of hidden states, [rows, vocabulary]: for tests of small models. Everything else takes log-probabilities, in chunks. */
+  logits(hidden: Tensor): Tensor {
+    return this.withHead((weight) => linear(hidden, weight))
+  }
+
+  /** Second layouts of all projections, which make the products of few rows faster and change no bit. Again after every change of the weights. */
+  packProjections(): void {
+    for (const projection of this.layerWeights.projections) projection.pack()
+  }
+
+  unpackProjections(): void {
+    for (const projection of this.layerWeights.projections) projection.unpack()
+  }
+
+  dispose(): void {
+    this.unpackProjections()
+    for (const parameter of this.parameters()) parameter.dispose()
+  }
+
+  /** Runs `body` with the weight of the head, [vocabulary, hidden], which is the embedding where the two are tied. */
+  private withHead<T>(body: (weight: Tensor) => T): T {
+    const head = this.config.tiedEmbeddings ? this.table : this.layerWeights.parameter('lm_head.weight')
+    return withUnit(this.gathering, head.unit, () => body(head.value))
+  }
+
+  private check(ids: ArrayLike<number>, context: ContextBackend): void {
+    const { vocabSize, maxPositions } = this.config
+    if (ids.length !== context.rows) refuse('forward', 'ids', `${context.rows} ids, the rows of the context`, String(ids.length))
+    for (let row = 0; row < ids.length; row++) {
+      const id = ids[row] as number
+      if (!Number.isInteger(id) || id < 0 || id >= vocabSize)
+        refuse('forward', 'ids', `token ids from 0 to ${vocabSize - 1}`, `${id} in row ${row}`)
+    }
+    if (context.lastPosition >= maxPositions)
+      refuse('forward', 'context', `documents of at most ${maxPositions} tokens`, `position ${context.lastPosition}`)
+  }
+
+  private givenRoutes(payload: OpaquePayload | null, rows: number): readonly Tensor[] | null {
+    if (payload === null) return null
+    if (this.routedLayout === null) refuse('forward', 'routes', 'nothing, for a model without experts', 'routed experts')
+    return splitRoutes(this.routedLayout, payload, rows)
+  }
+}
+
+function declare({ name, shape, kind, unit, init, trained }: WeightSpec, trainIndexer: boolean): Parameter {
+  const initialiser = init.kind === 'normal' ? normal(init.std) : constant(init.value)
+  const isTrainable = trained === 'always' || (trained === 'indexer' && trainIndexer)
+  return new Parameter({ name, shape, kind, unit, initialiser, isTrainable })
+}
