@@ -21,7 +21,7 @@ function gradientOfLogits(logits: Float32Array, ids: readonly number[], vocab: n
   return d
 }
 
-describe.each(['qwen3'] as const)('%s', (family) => {
+describe.each(['qwen3', 'qwen3_moe'] as const)('%s', (family) => {
   test('logits and gradients are those of Hugging Face', () => {
     const golden = readGolden(family)
     const { model } = loadModel(golden.folder)

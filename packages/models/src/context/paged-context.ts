@@ -1,4 +1,4 @@
-import { fromArray, type PagedSequences, pagedAttention, type Tensor } from '@trilithon/tensor'
+import { appendToPages, fromArray, type PagedSequences, pagedAttention, type Tensor } from '@trilithon/tensor'
 import { refuse } from '../refuse.ts'
 import type { ContextBackend } from './context-backend.ts'
 import type { KVPages } from './kv-pages.ts'
@@ -23,7 +23,7 @@ export function createPagedContext(pages: KVPages, sequences: readonly PagedSequ
   const { positions, rows } = describeRows(pages, sequences)
   const append = (name: 'k' | 'v', layer: number, values: Tensor): Tensor => {
     const view = pages.of(name, layer)
-    void values
+    appendToPages(values, view, rows)
     return view
   }
   return {

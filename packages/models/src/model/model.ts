@@ -16,6 +16,7 @@ import type { ModelConfig } from '../config/model-config.ts'
 import type { ContextBackend, KeyChoice } from '../context/context-backend.ts'
 import { familyLayers } from '../families/family-layers.ts'
 import type { DecoderLayer, LayerCall } from '../layers/decoder-layer.ts'
+import { type ExpertExchange, localExperts } from '../layers/expert-exchange.ts'
 import { LayerWeights } from '../layers/layer-weights.ts'
 import { rotaryTablesOf } from '../layers/rotary.ts'
 import { modelWeights } from '../model-weights.ts'
@@ -27,6 +28,10 @@ import { runLayer } from './run-layer.ts'
 export interface ModelOptions {
   /** Weight of the indexer's own loss; 0 freezes the indexer. */
   readonly indexKlWeight?: number
+  /** Attention and the indexer's loss see all keys: to train an indexer from nothing. */
+  readonly denseAttention?: boolean
+  /** The hook that takes tokens to their experts and back; every expert is here unless said otherwise. */
+  readonly exchange?: ExpertExchange
   /** The hook that brings the parameters of a unit; every parameter is here unless said otherwise. */
   readonly parameters?: ParameterGathering
 }
@@ -80,16 +85,15 @@ export class Model {
   constructor(config: ModelConfig, options: ModelOptions = {}) {
     this.config = config
     this.specs = [...modelWeights(config)]
-    const trainIndexer = (options.indexKlWeight ?? 0) > 0
-    this.weights = new Map(this.specs.map((spec) => [spec.name, declare(spec, trainIndexer)]))
+    const { indexKlWeight = 0, denseAttention = false, exchange = localExperts } = options
+    this.weights = new Map(this.specs.map((spec) => [spec.name, declare(spec, indexKlWeight > 0)]))
+    this.routedLayout = layoutOf(config)
     this.layerWeights = new LayerWeights(this.weights)
-    this.layers = familyLayers(config, this.layerWeights, options)
+    const idDtype = this.routedLayout?.dtype === 'uint16' ? 'u16' : 'u8'
+    this.layers = familyLayers(config, this.layerWeights, { indexKlWeight, denseAttention, exchange, idDtype })
     this.table = this.layerWeights.parameter('model.embed_tokens.weight')
     this.norm = this.layerWeights.rmsNorm('model.norm.weight', config.rmsNormEps)
     this.gathering = options.parameters ?? localParameters(this.units)
-    const layers = this.layers.filter(({ hasExperts }) => hasExperts).length
-    this.routedLayout =
-      layers > 0 && 'experts' in config ? routedLayout({ experts: config.experts, layers, topK: config.expertsPerToken }) : null
   }
 
   parameters(): Iterable<Parameter> {
@@ -201,6 +205,12 @@ export class Model {
     if (this.routedLayout === null) refuse('forward', 'routes', 'nothing, for a model without experts', 'routed experts')
     return splitRoutes(this.routedLayout, payload, rows)
   }
+}
+
+function layoutOf(config: ModelConfig): RoutedLayout | null {
+  if (!('experts' in config)) return null
+  const layers = config.sparseLayers.filter(Boolean).length
+  return layers === 0 ? null : routedLayout({ experts: config.experts, layers, topK: config.expertsPerToken })
 }
 
 function declare({ name, shape, kind, unit, init, trained }: WeightSpec, trainIndexer: boolean): Parameter {
