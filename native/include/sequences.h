@@ -56,6 +56,43 @@ struct PageMap {
   int64_t table_stride, block_size;
 };
 
+struct KeyRows {
+  const float* data;
+  int64_t row_stride, page_stride;  // in elements
+};
+
+// Rows of [rows, heads, width], for kernels.
+struct Heads {
+  float* data;
+  int64_t stride, head_stride;  // in elements
+};
+inline Heads heads_of(const TensorView& view) { return {view.as<float>(), view.stride[0], view.stride[1]}; }
+
+// Keys that each query attends to, by their positions in the document, ascending: the first counts[query] of indices[query].
+// Both left out: all keys up to its own.
+struct ChosenKeys {
+  TensorView indices, counts;
+
+  bool present() const { return indices.present(); }
+
+  template <typename Visitor>
+  void visit(Visitor& v, unsigned flags) {
+    v.input("indices", indices, only(DType::i32), "[queries, top_k]", flags);
+    v.input("counts", counts, only(DType::i32), "[queries]", flags);
+  }
+};
+
+// The same for kernels; null: all keys.
+struct ChosenRows {
+  const int32_t* indices;
+  const int32_t* counts;
+  int64_t stride;
+};
+inline ChosenRows chosen_rows(const ChosenKeys& chosen) {
+  if (!chosen.present()) return {nullptr, nullptr, 0};
+  return {chosen.indices.as<int32_t>(), chosen.counts.as<int32_t>(), chosen.indices.stride[0]};
+}
+
 // How many chunks a call has, before anything is checked.
 int64_t chunk_count(const PackedSequences& sequences);
 int64_t chunk_count(const PagedSequences& sequences);

@@ -68,11 +68,13 @@ TRILITHON_INLINE void gather_query_gradient(const QueryGradient& g, int64_t firs
 
 // A block of keys that gathers its gradients. Lanes run along keys.
 struct KeyGradient {
-  int64_t first, count, width, value_width;  // positions [first, first + count), count <= key_block
-  float* keys;                               // panels
-  float* values;                             // panels
-  float* d_keys;                             // [key_block, width]
-  float* d_values;                           // [key_block, value_width]
+  int64_t first, count;  // positions [first, first + count), count <= key_block
+  int64_t width, value_width;
+  int64_t value_depth;  // of the panels of values: their width, or that of the rows which they begin
+  float* keys;          // panels
+  float* values;        // panels
+  float* d_keys;        // [key_block, width]
+  float* d_values;      // [key_block, value_width]
   // Query rows of one step.
   int64_t room;
   int32_t* limits;   // [room] keys that a row sees; do not fall
@@ -87,6 +89,7 @@ struct KeyGradient {
     KeyGradient g{};
     g.width = width;
     g.value_width = value_width;
+    g.value_depth = value_width;
     g.keys = carver.take(key_block * width);
     g.values = carver.take(key_block * value_width);
     g.d_keys = carver.take(key_block * width);
@@ -100,11 +103,6 @@ struct KeyGradient {
     g.weights = carver.take(room * key_block);
     g.d_weights = carver.take(room * key_block);
     return g;
-  }
-
-  TRILITHON_INLINE_MEMBER void clear() const {
-    for (int64_t i = 0; i < key_block * width; ++i) d_keys[i] = 0;
-    for (int64_t i = 0; i < key_block * value_width; ++i) d_values[i] = 0;
   }
 };
 
@@ -141,7 +139,7 @@ TRILITHON_INLINE void add_seeing(const KeyGradient& g, int64_t rows, const float
 TRILITHON_INLINE void gather_key_gradient(const KeyGradient& g, int64_t rows) {
   const int64_t lanes = round_up(g.count, 16);
   deep_product(rows, lanes, g.width, ARows{g.queries, g.width}, BPanels{g.keys, g.width}, g.weights, key_block);
-  deep_product(rows, lanes, g.value_width, ARows{g.d_out, g.value_width}, BPanels{g.values, g.value_width}, g.d_weights, key_block);
+  deep_product(rows, lanes, g.value_width, ARows{g.d_out, g.value_width}, BPanels{g.values, g.value_depth}, g.d_weights, key_block);
   for (int64_t r = 0; r < rows; ++r) {
     const F lse = set(g.lse[r]), delta = set(g.delta[r]);
     for (int64_t lane = 0; lane < lanes; lane += 16) {

@@ -42,12 +42,6 @@ struct Carver {
   }
 };
 
-// Rows of keys, or values, of one head. Strides in elements.
-struct KeyRows {
-  const float* data;
-  int64_t row_stride, page_stride;
-};
-
 TRILITHON_INLINE const float* key_row(const KeyRows& rows, const PageMap& map, const Chunk& chunk, int64_t position) {
   if (map.block_table == nullptr) return rows.data + (chunk.key_begin + position) * rows.row_stride;
   const int64_t page = map.block_table[chunk.document * map.table_stride + position / map.block_size];
@@ -57,6 +51,20 @@ TRILITHON_INLINE const float* key_row(const KeyRows& rows, const PageMap& map, c
 // How many keys from `position` on, at most `limit`, lie one row_stride apart.
 TRILITHON_INLINE int64_t key_run(const PageMap& map, int64_t position, int64_t limit) {
   return map.block_table == nullptr ? limit : at_most(limit, map.block_size - position % map.block_size);
+}
+
+// The chunk that task `task` belongs to, from the number of tasks before each of `count` chunks.
+TRILITHON_INLINE int64_t owner_of(const int64_t* first_task, int64_t count, int64_t task) {
+  int64_t low = 0, high = count;
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    (first_task[middle] <= task ? low : high) = middle;
+  }
+  return low;
+}
+
+TRILITHON_INLINE void fill_zero(float* to, int64_t count) {
+  for (int64_t i = 0; i < count; i += 16) store_n(to + i, count - i, zero());
 }
 
 TRILITHON_INLINE void copy_row(const float* from, int64_t width, float* to) {

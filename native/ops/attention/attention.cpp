@@ -10,7 +10,6 @@ TRILITHON_DEFINE_KERNELS(attention)
 namespace trilithon::attention {
 namespace {
 
-Heads heads_of(const TensorView& view) { return {view.as<float>(), view.stride[0], view.stride[1]}; }
 PagedHeads packed_heads(const TensorView& view) { return {view.as<float>(), view.stride[0], view.stride[1], 0}; }
 PagedHeads paged_heads(const TensorView& view) { return {view.as<float>(), view.stride[1], view.stride[2], view.stride[0]}; }
 

@@ -92,11 +92,6 @@ struct Sizes {
   float scale;
 };
 
-struct Heads {
-  float* data;
-  int64_t stride, head_stride;
-};
-
 struct PagedHeads {
   const float* data;
   int64_t row_stride, head_stride, page_stride;

@@ -54,13 +54,9 @@ struct Task {
 
 // Tasks of a chunk: key head by key head, and the queries that see most keys first, so that the longest work starts first.
 TRILITHON_INLINE Task find_task(const Sizes& s, const Chunk* chunks, const int64_t* first_task, int64_t chunk_count, int64_t task) {
-  int64_t low = 0, high = chunk_count;
-  while (high - low > 1) {
-    const int64_t middle = (low + high) / 2;
-    (first_task[middle] <= task ? low : high) = middle;
-  }
-  const Chunk& chunk = chunks[low];
-  const int64_t blocks = (chunk.query_count + s.tokens_per_task - 1) / s.tokens_per_task, local = task - first_task[low];
+  const int64_t owner = owner_of(first_task, chunk_count, task);
+  const Chunk& chunk = chunks[owner];
+  const int64_t blocks = (chunk.query_count + s.tokens_per_task - 1) / s.tokens_per_task, local = task - first_task[owner];
   const int64_t begin = (blocks - 1 - local % blocks) * s.tokens_per_task;
   return {&chunk, local / blocks, chunk.query_begin + begin, chunk.position + begin, at_most(chunk.query_count - begin, s.tokens_per_task)};
 }
@@ -259,23 +255,20 @@ TRILITHON_INLINE void gather_from_chunk(const BackwardParams& p, const Chunk& ch
 void backward_keys(const BackwardParams& p, int64_t task_begin, int64_t task_end, void* scratch) {
   const Sizes& s = p.sizes;
   for (int64_t index = task_begin; index < task_end; ++index) {
-    int64_t low = 0, high = p.documents;
-    while (high - low > 1) {
-      const int64_t middle = (low + high) / 2;
-      (p.first_key_task[middle] <= index ? low : high) = middle;
-    }
-    const int64_t keys = p.document_starts[low + 1] - p.document_starts[low], blocks = (keys + key_block - 1) / key_block;
-    const int64_t local = index - p.first_key_task[low], head = local / blocks;
+    const int64_t document = owner_of(p.first_key_task, p.documents, index);
+    const int64_t keys = p.document_starts[document + 1] - p.document_starts[document], blocks = (keys + key_block - 1) / key_block;
+    const int64_t local = index - p.first_key_task[document], head = local / blocks;
     Carver carver{static_cast<char*>(scratch)};
     KeyGradient g = KeyGradient::carve(carver, tokens_per_step(s) * group_of(s), s.width, s.value_width);
     g.first = local % blocks * key_block;
     g.count = at_most(keys - g.first, key_block);
-    g.clear();
-    const int64_t row = p.document_starts[low] + g.first;
+    fill_zero(g.d_keys, key_block * s.width);
+    fill_zero(g.d_values, key_block * s.value_width);
+    const int64_t row = p.document_starts[document] + g.first;
     const KeyRows key_rows = head_rows(p.k, head), value_rows = head_rows(p.v, head);
     pack_rows(g.count, s.width, key_rows.data + row * key_rows.row_stride, key_rows.row_stride, g.keys);
     pack_rows(g.count, s.value_width, value_rows.data + row * value_rows.row_stride, value_rows.row_stride, g.values);
-    for (int64_t c = p.document_chunks[low]; c < p.document_chunks[low + 1]; ++c) gather_from_chunk(p, p.chunks[c], head, g);
+    for (int64_t c = p.document_chunks[document]; c < p.document_chunks[document + 1]; ++c) gather_from_chunk(p, p.chunks[c], head, g);
     for (int64_t i = 0; i < g.count; ++i) {
       copy_row(g.d_keys + i * s.width, s.width, p.d_k.data + (row + i) * p.d_k.stride + head * p.d_k.head_stride);
       copy_row(g.d_values + i * s.value_width, s.value_width, p.d_v.data + (row + i) * p.d_v.stride + head * p.d_v.head_stride);
