@@ -1,5 +1,5 @@
 /**
- * The trainer: at present the configuration of the roots `trainer` and `sft`. Importing it has no effect.
+ * The trainer: the configuration of the roots `trainer` and `sft`, data, packing and losses. Importing it has no effect.
  *
  * @module
  */
@@ -9,3 +9,11 @@ export { sftRoot } from './configuration/sft-root.ts'
 export type { SftConfiguration } from './configuration/sft-schema.ts'
 export { trainerRoot } from './configuration/trainer-root.ts'
 export type { TrainerConfiguration } from './configuration/trainer-schema.ts'
+export { createLosses, type LossChoice } from './loss/create-losses.ts'
+export type { CustomLoss } from './loss/custom-loss.ts'
+export type { Loss, LossInputs, SequenceLoss } from './loss/loss.ts'
+export { LossMetrics, type Statistics, summarise } from './loss/loss-metrics.ts'
+export { countLossTokens, lossDenominator, type MicroBatchLoss, microBatchLoss, type SequenceReport } from './loss/micro-batch-loss.ts'
+export { createDefaultLoss, createIpoLoss, mismatchKl, opdLoss, sftLoss } from './loss/policy-loss.ts'
+export { type CostCoefficients, packingCost, tokenCost } from './packing/packing-cost.ts'
+export { type PrepareBatchOptions, prepareBatch } from './packing/prepare-batch.ts'

@@ -1,0 +1,92 @@
+import type { MicroBatch } from '@trilithon/core'
+import type { MicroBatchLoss } from './micro-batch-loss.ts'
+import { mismatchKl } from './policy-loss.ts'
+
+export interface Statistics {
+  readonly mean: number
+  readonly median: number
+  readonly std: number
+  readonly min: number
+  readonly max: number
+}
+
+/** Of at least one value; the standard deviation is that of the values themselves, not an estimate. */
+export function summarise(values: readonly number[]): Statistics {
+  const sorted = values.toSorted((a, b) => a - b)
+  const count = sorted.length
+  const mean = sorted.reduce((sum, value) => sum + value, 0) / count
+  const variance = sorted.reduce((sum, value) => sum + (value - mean) ** 2, 0) / count
+  const middle = ((sorted[Math.floor((count - 1) / 2)] ?? 0) + (sorted[Math.floor(count / 2)] ?? 0)) / 2
+  return { mean, median: middle, std: Math.sqrt(variance), min: sorted[0] ?? 0, max: sorted.at(-1) ?? 0 }
+}
+
+/** Statistics that are published of a family of values; all of them where it is not named. */
+const published: Readonly<Record<string, readonly (keyof Statistics)[]>> = {
+  loss: ['mean', 'median', 'std', 'min', 'max'],
+  'entropy/all': ['mean', 'max', 'std'],
+  'mismatch_kl/all': ['mean', 'max'],
+}
+const perEnvironment: readonly (keyof Statistics)[] = ['mean', 'std', 'max']
+const perSequence: readonly (keyof Statistics)[] = ['mean', 'max']
+
+/**
+ * Collects a step's loss, entropy and mismatch between trainer and sampler, over trained tokens, under prime-rl's names (`mismatch_kl/all/mean`). The
+ * mismatch is also given by lag (`mismatch_kl/lag_0/max`): the version that is trained minus the oldest that computed a key of the token; at lag 0 it is 0
+ * where trainer and engine agree bit for bit.
+ */
+export class LossMetrics {
+  readonly #trainedVersion: number
+  readonly #values = new Map<string, number[]>()
+
+  constructor(trainedVersion: number) {
+    this.#trainedVersion = trainedVersion
+  }
+
+  /** `entropies` has one entry per token, in nats. */
+  add(batch: MicroBatch, trainerLogprobs: ArrayLike<number>, entropies: ArrayLike<number>, { sequences }: MicroBatchLoss): void {
+    const trained = sequences.filter(({ lossTokens }) => lossTokens > 0)
+    // The loss is per micro-batch; one that trains nothing (a copy for balance) says nothing.
+    if (trained.length > 0)
+      this.#push(
+        'loss',
+        trained.reduce((sum, { loss }) => sum + loss, 0),
+      )
+    for (const { begin, length, environment, metrics } of trained) {
+      for (const [name, value] of Object.entries(metrics)) if (name !== 'mismatch_kl') this.#push(name, value)
+      for (let token = begin; token < begin + length; token++) {
+        if (batch.mask[token] !== 1) continue
+        this.#pushFor('entropy', environment, entropies[token] ?? 0)
+        if (batch.trainingMode === 'sft') continue
+        const kl = mismatchKl(trainerLogprobs[token] ?? 0, batch.logprobs[token] ?? 0)
+        this.#pushFor('mismatch_kl', environment, kl)
+        const oldest = Math.min(batch.versions[token] ?? 0, batch.contextVersionsMin[token] ?? 0)
+        this.#push(`mismatch_kl/lag_${this.#trainedVersion - oldest}`, kl)
+      }
+    }
+  }
+
+  /** Names and values in alphabetical order. */
+  values(): Record<string, number> {
+    const result: Record<string, number> = {}
+    for (const [name, values] of [...this.#values].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+      const statistics = summarise(values)
+      for (const kind of published[name] ?? (name.includes('/') ? perEnvironment : perSequence))
+        result[`${name}/${kind}`] = statistics[kind]
+    }
+    const entropy = result['entropy/all/mean']
+    const kl = result['mismatch_kl/all/mean']
+    if (entropy !== undefined && entropy > 0 && kl !== undefined) result['kl_ent_ratio/mean'] = kl / entropy
+    return result
+  }
+
+  #pushFor(family: string, environment: string, value: number): void {
+    this.#push(`${family}/all`, value)
+    if (environment !== '') this.#push(`${family}/${environment}`, value)
+  }
+
+  #push(name: string, value: number): void {
+    const values = this.#values.get(name)
+    if (values === undefined) this.#values.set(name, [value])
+    else values.push(value)
+  }
+}
