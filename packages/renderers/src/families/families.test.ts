@@ -53,7 +53,7 @@ const conversation = fc
   })
 
 /** A failure prints its seed and path, which `fc.assert` accepts here. */
-const runs = { numRuns: 40 }
+const runs = { numRuns: 25 }
 
 const qwenVariants = [{}, { enable_thinking: false }]
 const glmVariants = [

@@ -12,7 +12,7 @@ export interface Statistics {
 
 /** Of at least one value; the standard deviation is that of the values themselves, not an estimate. */
 export function summarise(values: readonly number[]): Statistics {
-  const sorted = values.toSorted((a, b) => a - b)
+  const sorted = Float64Array.from(values).sort()
   const count = sorted.length
   const mean = sorted.reduce((sum, value) => sum + value, 0) / count
   const variance = sorted.reduce((sum, value) => sum + (value - mean) ** 2, 0) / count

@@ -74,7 +74,11 @@ export function microBatchLoss(batch: MicroBatch, trainerLogprobs: ArrayLike<num
 }
 
 function sequenceInputs(batch: MicroBatch, trainerLogprobs: ArrayLike<number>, begin: number, length: number): LossInputs {
-  const cut = (values: ArrayLike<number>) => Float64Array.from({ length }, (_, token) => values[begin + token] ?? 0)
+  const cut = (values: ArrayLike<number>) => {
+    const sequence = new Float64Array(length)
+    for (let token = 0; token < length; token++) sequence[token] = values[begin + token] ?? 0
+    return sequence
+  }
   return {
     trainerLogprobs: cut(trainerLogprobs),
     inferenceLogprobs: cut(batch.logprobs),
