@@ -1,9 +1,8 @@
 /** Two different ways to the same bits: packed or alone, in pages or not, recomputed or kept, replayed or chosen, in another process. */
-import { spawnSync } from 'node:child_process'
 import { liveTensors, scope } from '@trilithon/tensor'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createModel, createPackedContext, type Model } from '../src/index.ts'
-import { packedHidden, packedLogprobs, pagedHidden, trainStep, valuesOf } from './running.ts'
+import { packedHidden, pagedHidden, trainStep, valuesOf } from './running.ts'
 import { someIds, type TinyFamily, tinyConfig, tinyFamilies } from './tiny-models.ts'
 
 describe.each(tinyFamilies)('%s', (family: TinyFamily) => {

@@ -1,6 +1,7 @@
 import { attention, fromArray, localSequence, type PackedSequences, packDocuments, type SequenceGathering } from '@trilithon/tensor'
 import { refuse } from '../refuse.ts'
-import type { ContextBackend } from './context-backend.ts'
+import type { ContextBackend, LatentKeys } from './context-backend.ts'
+import { latentAttention } from './latent-ops.ts'
 
 export interface PackedContext extends ContextBackend {
   /** Rows of all ranks together. */
@@ -19,6 +20,7 @@ export function createPackedContext(lengths: readonly number[], sequence: Sequen
   const tokens = lengths.reduce((sum, length) => sum + length, 0)
   const { sequences, positions } = describeRows(lengths, tokens, sequence)
   const rows = positions.length
+  const gathered = ({ latent, rotary }: LatentKeys) => ({ latent: sequence.keys(latent, tokens), rotary: sequence.keys(rotary, tokens) })
   return {
     rows,
     tokens,
@@ -27,7 +29,7 @@ export function createPackedContext(lengths: readonly number[], sequence: Sequen
     lastPosition: positions.reduce((last, position) => Math.max(last, position), 0),
     attend: (_layer, q, k, v, scale) => attention(q, sequence.keys(k, tokens), sequence.keys(v, tokens), sequences, scale),
     choose: () => refuse('choose', 'context', 'a build with the indexer', 'none'),
-    attendLatent: () => refuse('attendChosen', 'context', 'a build with latent attention', 'none'),
+    attendLatent: (_layer, q, keys, choice, scale) => latentAttention(q, gathered(keys), choice, sequences, scale),
     indexLoss: () => refuse('attendChosen', 'context', 'a build with latent attention', 'none'),
   }
 }

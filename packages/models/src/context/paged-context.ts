@@ -1,7 +1,8 @@
 import { appendToPages, fromArray, type PagedSequences, pagedAttention, type Tensor } from '@trilithon/tensor'
 import { refuse } from '../refuse.ts'
 import type { ContextBackend } from './context-backend.ts'
-import type { KVPages } from './kv-pages.ts'
+import type { KVComponent, KVPages } from './kv-pages.ts'
+import { pagedLatentAttention } from './latent-ops.ts'
 
 /** New tokens of one sequence of an engine, and where its keys are. */
 export interface PagedSequence {
@@ -21,7 +22,7 @@ export interface PagedSequence {
  */
 export function createPagedContext(pages: KVPages, sequences: readonly PagedSequence[]): ContextBackend {
   const { positions, rows } = describeRows(pages, sequences)
-  const append = (name: 'k' | 'v', layer: number, values: Tensor): Tensor => {
+  const append = (name: KVComponent['name'], layer: number, values: Tensor): Tensor => {
     const view = pages.of(name, layer)
     appendToPages(values, view, rows)
     return view
@@ -32,8 +33,9 @@ export function createPagedContext(pages: KVPages, sequences: readonly PagedSequ
     lastPosition: positions.reduce((last, position) => Math.max(last, position), 0),
     attend: (layer, q, k, v, scale) => pagedAttention(q, append('k', layer, k), append('v', layer, v), rows, scale),
     choose: () => refuse('choose', 'context', 'a build with the indexer', 'none'),
-    attendLatent: () => refuse('attendChosen', 'context', 'a build with latent attention', 'none'),
-    indexLoss: () => refuse('attendChosen', 'context', 'a build with latent attention', 'none'),
+    attendLatent: (layer, q, keys, choice, scale) =>
+      pagedLatentAttention(q, append('latent', layer, keys.latent), append('rotary', layer, keys.rotary), choice, rows, scale),
+    indexLoss: () => refuse('indexLoss', 'context', 'documents that are packed for training', 'pages of an engine'),
   }
 }
 

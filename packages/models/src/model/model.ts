@@ -18,6 +18,7 @@ import { familyLayers } from '../families/family-layers.ts'
 import type { DecoderLayer, LayerCall } from '../layers/decoder-layer.ts'
 import { type ExpertExchange, localExperts } from '../layers/expert-exchange.ts'
 import { LayerWeights } from '../layers/layer-weights.ts'
+import { type Scores, scoreTokens } from '../layers/lm-head.ts'
 import { rotaryTablesOf } from '../layers/rotary.ts'
 import { modelWeights } from '../model-weights.ts'
 import { refuse } from '../refuse.ts'
@@ -47,6 +48,12 @@ export interface ForwardOptions {
   readonly choices?: ReadonlyMap<number, KeyChoice> | null
   readonly recordRoutes?: boolean
   readonly recordChoices?: boolean
+}
+
+export interface ScoreOptions {
+  /** Of all rows, or of each. */
+  readonly temperature?: number | ArrayLike<number>
+  readonly entropy?: boolean
 }
 
 export interface ForwardResult {
@@ -163,6 +170,31 @@ export class Model {
     })
   }
 
+  /**
+   * Log-probabilities of one target per row under the distribution of the next token, and its entropy where it is asked for. Works through the
+   * vocabulary in chunks.
+   */
+  score(hidden: Tensor, targets: ArrayLike<number>, { temperature = 1, entropy = false }: ScoreOptions = {}): Scores {
+    const rows = hidden.dim(0)
+    if (targets.length !== rows) refuse('score', 'targets', `${rows} ids, one for each row`, String(targets.length))
+    this.checkIds('score', 'targets', targets)
+    const temperatures = typeof temperature === 'number' ? new Array<number>(rows).fill(temperature) : Array.from(temperature)
+    if (temperatures.length !== rows) refuse('score', 'temperature', `${rows} numbers, one for each row`, String(temperatures.length))
+    const bad = temperatures.findIndex((value) => !(value > 0 && value < Number.POSITIVE_INFINITY))
+    if (bad >= 0) refuse('score', 'temperature', 'numbers above 0', `${temperatures[bad]} in row ${bad}`)
+    return scope(() =>
+      this.withHead((weight) =>
+        scoreTokens(
+          hidden,
+          weight,
+          fromArray('i32', [rows], Int32Array.from(targets)),
+          fromArray(hidden.dtype, [rows], temperatures),
+          entropy,
+        ),
+      ),
+    )
+  }
+
   /** Logits of hidden states, [rows, vocabulary]: for tests of small models. Everything else takes log-probabilities, in chunks. */
   logits(hidden: Tensor): Tensor {
     return this.withHead((weight) => linear(hidden, weight))
@@ -189,15 +221,20 @@ export class Model {
   }
 
   private check(ids: ArrayLike<number>, context: ContextBackend): void {
-    const { vocabSize, maxPositions } = this.config
+    const { maxPositions } = this.config
     if (ids.length !== context.rows) refuse('forward', 'ids', `${context.rows} ids, the rows of the context`, String(ids.length))
+    this.checkIds('forward', 'ids', ids)
+    if (context.lastPosition >= maxPositions)
+      refuse('forward', 'context', `documents of at most ${maxPositions} tokens`, `position ${context.lastPosition}`)
+  }
+
+  private checkIds(op: string, argument: string, ids: ArrayLike<number>): void {
+    const { vocabSize } = this.config
     for (let row = 0; row < ids.length; row++) {
       const id = ids[row] as number
       if (!Number.isInteger(id) || id < 0 || id >= vocabSize)
-        refuse('forward', 'ids', `token ids from 0 to ${vocabSize - 1}`, `${id} in row ${row}`)
+        refuse(op, argument, `token ids from 0 to ${vocabSize - 1}`, `${id} in row ${row}`)
     }
-    if (context.lastPosition >= maxPositions)
-      refuse('forward', 'context', `documents of at most ${maxPositions} tokens`, `position ${context.lastPosition}`)
   }
 
   private givenRoutes(payload: OpaquePayload | null, rows: number): readonly Tensor[] | null {
