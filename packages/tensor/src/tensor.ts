@@ -9,6 +9,7 @@ import {
   type DType,
   disposeTensor,
   memoryStats,
+  pointwiseFill,
   readTensor,
   type TensorHandle,
   type TypedArray,
@@ -158,8 +159,8 @@ export function emptyLike(tensor: { readonly dtype: DType; readonly shape: reado
 /** A tensor with all bits zero. */
 export function zeros(dtype: DType, shape: readonly number[]): Tensor {
   const tensor = empty(dtype, shape)
-  // Zeros come from the host until the memory itself can be asked for them.
-  writeTensor(tensor.handle, new Uint8Array(elementsOf(shape) * bytesPerElement[dtype]))
+  if (dtype === 'f32' || dtype === 'f64') pointwiseFill({ y: tensor.handle, value: 0 })
+  else writeTensor(tensor.handle, new Uint8Array(elementsOf(shape) * bytesPerElement[dtype]))
   return tensor
 }
 

@@ -1,20 +1,33 @@
 /** One case per way to call an op: what it takes, so that the tests can ask every op the same questions. */
 import {
+  add,
   attention,
+  copy,
   embedding,
   expertLinear,
   fromArray,
   headMatmul,
+  latentAttention,
   layerNorm,
   linear,
+  lmHead,
+  localExperts,
   matmul,
+  multiply,
   packDocuments,
+  reshape,
   rmsNorm,
   rope,
   rotaryTables,
+  scale,
+  sigmoidRouter,
+  slice,
+  softmaxRouter,
+  split,
   swiglu,
   swigluFused,
   type Tensor,
+  transpose,
 } from '../src/index.ts'
 
 export interface OpCase {
@@ -140,5 +153,116 @@ export const opCases: readonly OpCase[] = [
       [3, 4, 3],
     ],
     run: (x, weight) => expertLinear(x as Tensor, weight as Tensor, ids([0, 2, 2, 5])),
+  },
+  {
+    name: 'add',
+    inputs: [
+      [3, 4],
+      [3, 4],
+    ],
+    run: (a, b) => add(a as Tensor, b as Tensor),
+    rows: [0, 1],
+  },
+  { name: 'add, the same twice', inputs: [[3, 4]], run: (a) => add(a as Tensor, a as Tensor) },
+  {
+    name: 'multiply',
+    inputs: [
+      [3, 4],
+      [3, 4],
+    ],
+    run: (a, b) => multiply(a as Tensor, b as Tensor),
+    rows: [0, 1],
+  },
+  { name: 'multiply, a cube', inputs: [[3, 4]], run: (a) => multiply(multiply(a as Tensor, a as Tensor), a as Tensor) },
+  { name: 'scale and copy', inputs: [[3, 4]], run: (x) => copy(scale(x as Tensor, -1.5)), rows: [0] },
+  {
+    name: 'views: transposed, cut and reshaped',
+    inputs: [[3, 4, 2]],
+    run: (x) => {
+      const turned = transpose(x as Tensor, 0, -1)
+      const [left, right] = split(reshape(copy(turned), [2, 12]), 1, [5, 7]) as [Tensor, Tensor]
+      return add(slice(right, 1, 1, 6), left)
+    },
+  },
+  {
+    name: 'latent attention, all keys',
+    inputs: [
+      [4, 2, 5],
+      [4, 2, 3],
+      [4, 5],
+      [4, 3],
+    ],
+    run: (q, qRope, latent, rotary) =>
+      latentAttention(
+        { latent: q as Tensor, rotary: qRope as Tensor },
+        { latent: latent as Tensor, rotary: rotary as Tensor },
+        packDocuments([3, 1]),
+        null,
+        0.4,
+      ),
+  },
+  {
+    name: 'latent attention, chosen keys',
+    inputs: [
+      [4, 2, 5],
+      [4, 2, 3],
+      [4, 5],
+      [4, 3],
+    ],
+    run: (q, qRope, latent, rotary) =>
+      latentAttention(
+        { latent: q as Tensor, rotary: qRope as Tensor },
+        { latent: latent as Tensor, rotary: rotary as Tensor },
+        packDocuments([4]),
+        { indices: fromArray('i32', [4, 2], [0, 9, 0, 1, 0, 2, 1, 3]), counts: ids([1, 2, 2, 2]) },
+        0.4,
+      ),
+  },
+  {
+    name: 'lm-head',
+    inputs: [
+      [3, 4],
+      [7, 4],
+    ],
+    run: (hidden, weight) =>
+      lmHead(hidden as Tensor, weight as Tensor, ids([6, 0, 3]), fromArray((hidden as Tensor).dtype, [3], [1, 0.7, 2])).logprobs,
+  },
+  {
+    name: 'softmax router',
+    inputs: [[3, 5]],
+    run: (logits) => softmaxRouter(logits as Tensor, { topK: 2, isNormalised: true }).weights,
+    rows: [0],
+  },
+  {
+    name: 'softmax router, not normalised, replayed',
+    inputs: [[3, 5]],
+    run: (logits) =>
+      softmaxRouter(logits as Tensor, { topK: 2, isNormalised: false, given: fromArray('u8', [3, 2], [4, 0, 1, 2, 3, 0]) }).weights,
+  },
+  {
+    name: 'sigmoid router',
+    inputs: [[3, 6]],
+    run: (logits) => {
+      const bias = fromArray((logits as Tensor).dtype, [6], [0.1, -0.2, 0.3, 0, 0.2, -0.1])
+      return sigmoidRouter(logits as Tensor, { topK: 2, bias, groups: 3, groupsKept: 2, isNormalised: true, scale: 2.5 }).weights
+    },
+    rows: [0],
+  },
+  {
+    name: 'a mixture of experts',
+    inputs: [
+      [4, 3],
+      [4, 3],
+      [4, 2, 3],
+      [4, 3, 2],
+    ],
+    run: (x, gate, up, down) => {
+      const routing = softmaxRouter(linear(x as Tensor, gate as Tensor), { topK: 2, isNormalised: true })
+      const { y } = localExperts.run(x as Tensor, routing.ids, routing.weights, 4, (rows, starts) =>
+        expertLinear(expertLinear(rows, up as Tensor, starts), down as Tensor, starts),
+      )
+      return add(y, x as Tensor)
+    },
+    rows: [0],
   },
 ]

@@ -1,4 +1,5 @@
 /** Views: the same memory under another shape. Nothing is copied; what cannot be a view is refused. */
+import { pointwiseCopy } from '@trilithon/native'
 import type { BackwardStep } from '../backward-step.ts'
 import { refuse } from '../refuse.ts'
 import { recorder } from '../tape.ts'
@@ -19,6 +20,18 @@ export function reshape(x: Tensor, shape: readonly number[]): Tensor {
   recorder(x)?.add('reshape', [x], [y], [], (step) => {
     const dY = step.gradient(0)
     step.pass(0, reshape(dY, x.shape))
+  })
+  return y
+}
+
+/** Two dims exchanged. */
+export function transpose(x: Tensor, first: number, second: number): Tensor {
+  const [a, b] = [first < 0 ? x.rank + first : first, second < 0 ? x.rank + second : second]
+  for (const dim of [a, b]) x.dim(dim)
+  const y = viewOf(x, exchanged(x.shape, a, b), exchanged(x.strides, a, b), 0)
+  recorder(x)?.add('transpose', [x], [y], [], (step) => {
+    const dX = step.freshOrNull(0)
+    if (dX !== null) pointwiseCopy({ x: transpose(step.gradient(0), a, b).handle, y: dX.handle })
   })
   return y
 }
@@ -48,6 +61,10 @@ export function split(x: Tensor, dim: number, sizes: readonly number[]): readonl
     begin += size
     return slice(x, dim, begin - size, begin)
   })
+}
+
+function exchanged(list: readonly number[], a: number, b: number): readonly number[] {
+  return list.with(a, list[b] as number).with(b, list[a] as number)
 }
 
 function completeShape(x: Tensor, shape: readonly number[]): readonly number[] {
