@@ -1,6 +1,6 @@
 #include "ops/lm-head/lm-head.h"
 
-#include "include/check.h"
+#include "ops/lm-head/check-weight.h"
 #include "pool/runtime.h"
 #include "pool/scratch-arrays.h"
 
@@ -36,23 +36,6 @@ void check_rows(Check& check, Dim& tokens, int64_t vocabulary, const TensorView&
   }
 }
 
-// The vocabulary is that of the weight, or for a packed one the argument that must fit its panels.
-void check_weight(Check& check, const Forward& a, Dim& width, Dim& vocabulary) {
-  check.that(a.weight.present() != a.packed.present(), "weight", "either weight or packed", a.weight.present() ? "both" : "neither");
-  if (!check.ok()) return;
-  if (a.packed.present()) {
-    check.that(a.vocabulary >= 1, "vocabulary", "the number of tokens that are packed", std::to_string(a.vocabulary));
-    if (!check.ok()) return;
-    vocabulary = Dim("vocabulary", a.vocabulary);
-    Dim panels("panels of vocabulary", divide_up(a.vocabulary, 32)), lanes("lanes", 32);
-    check.shape("packed", a.packed, {&panels, &width, &lanes});
-  } else {
-    check.shape("weight", a.weight, {&vocabulary, &width});
-    check.that(a.vocabulary == 0 || a.vocabulary == vocabulary, "vocabulary", "0, or the " + std::to_string(vocabulary) + " rows of weight",
-               std::to_string(a.vocabulary));
-  }
-}
-
 // Calls body(row_begin, row_end, chunk, thread) for all parts of the rows and all chunks; parts of one chunk follow each other,
 // so that its weight is read from memory once.
 template <typename Body>
@@ -77,7 +60,7 @@ Status run(const Forward& a, Runtime& runtime) {
   Check check(Forward::name);
   Dim tokens("tokens"), width("width"), vocabulary("vocabulary"), two("2", 2);
   check.shape("hidden", a.hidden, {&tokens, &width});
-  check_weight(check, a, width, vocabulary);
+  check_weight(check, a.weight, a.packed, a.vocabulary, width, vocabulary);
   if (check.ok()) check_rows(check, tokens, vocabulary, a.targets, a.temperature);
   check.shape("logprob", a.logprob, {&tokens});
   check.shape("entropy", a.entropy, {&tokens});
