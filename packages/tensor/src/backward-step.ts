@@ -118,7 +118,12 @@ export class BackwardStep {
 
   /** A tensor that the op writes the gradient of an input to. `like` says the shape where that input needs none and the op writes one anyway. */
   fresh(input: number, like: Tensor): Tensor {
-    return this.freshOrNull(input) ?? emptyLike(like)
+    return this.freshOrNull(input) ?? this.unasked(input, like)
+  }
+
+  /** Where an op writes a gradient that nobody asked for. */
+  private unasked(input: number, like: Tensor | undefined): Tensor {
+    return emptyLike(like ?? refuse(this.step.name, 'gradient', 'a tensor that says the shape', `none for input ${input}`))
   }
 
   /** As `fresh`, or null where the input needs no gradient. */
@@ -132,14 +137,14 @@ export class BackwardStep {
 
   /**
    * For ops that can add to gradients, with one flag for all of `inputs`: the sums so far where each has one, otherwise new tensors to be set.
-   * `like` says the shape where an input needs no gradient and the op writes one anyway.
+   * `like` says the shapes where an input needs no gradient and the op writes one anyway.
    */
-  into(inputs: readonly number[], like: readonly Tensor[]): { readonly tensors: readonly Tensor[]; readonly accumulate: boolean } {
+  into(inputs: readonly number[], like: readonly Tensor[] = []): { readonly tensors: readonly Tensor[]; readonly accumulate: boolean } {
     const slots = inputs.map((input) => this.step.inputs[input] ?? null)
     const sums = slots.map((slot) => (slot?.isExclusive === true ? slot.gradient : null))
     const isDistinct = new Set(slots).size === slots.length
     if (isDistinct && sums.every((sum) => sum !== null)) return { tensors: sums as readonly Tensor[], accumulate: true }
-    return { tensors: inputs.map((input, index) => this.fresh(input, like[index] as Tensor)), accumulate: false }
+    return { tensors: inputs.map((input, index) => this.freshOrNull(input) ?? this.unasked(input, like[index])), accumulate: false }
   }
 
   /** The gradient of an input is this tensor, whose memory may be in use elsewhere. */

@@ -9,13 +9,13 @@ export function embedding(ids: Tensor, table: Tensor): Tensor {
   return atomic(() => {
     const y = empty(table.dtype, [ids.dim(0), table.dim(1)])
     embeddingForward({ ids: ids.handle, table: table.handle, y: y.handle })
-    recorder(table)?.add('embedding', [ids, table], [y], [ids, table], gradient)
+    recorder(table)?.add('embedding', [ids, table], [y], [ids], gradient)
     return y
   })
 }
 
 function gradient(step: BackwardStep): void {
-  const { tensors, accumulate } = step.into([1], [step.held(1)])
+  const { tensors, accumulate } = step.into([1])
   embeddingBackward({
     dY: step.gradient(0).handle,
     ids: step.held(0).handle,

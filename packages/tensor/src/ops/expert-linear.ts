@@ -19,23 +19,24 @@ export function expertLinear(x: Tensor, weight: Tensor, expertStarts: Tensor, pa
       y: y.handle,
       accumulate: false,
     })
-    const held = [x, weight, expertStarts]
-    recorder(x, weight)?.add('expert-linear', held, [y], held, (step) => gradient(step, packed))
+    // x is read for the gradient of the weight alone.
+    const held = [weight.slot === null ? null : x, weight, expertStarts]
+    recorder(x, weight)?.add('expert-linear', [x, weight, expertStarts], [y], held, (step) => gradient(step, packed))
     return y
   })
 }
 
 function gradient(step: BackwardStep, packed: PackedWeight | null): void {
-  const [x, weight] = [step.held(0), step.held(1)]
+  const [x, weight] = [step.heldOrNull(0), step.held(1)]
   const expertStarts = step.held(2).handle
   const dY = step.gradient(0).handle
   if (step.needs(0)) {
-    const { tensors, accumulate } = step.into([0], [x])
+    const { tensors, accumulate } = step.into([0])
     const dX = (tensors[0] as Tensor).handle
     groupedGemmBackwardX({ dY, ...weightArguments('expertLinear', weight, packed, 'backward'), expertStarts, dX, accumulate })
   }
-  if (step.needs(1)) {
-    const { tensors, accumulate } = step.into([1], [weight])
+  if (x !== null) {
+    const { tensors, accumulate } = step.into([1])
     groupedGemmBackwardWeight({ dY, x: x.handle, expertStarts, dWeight: (tensors[0] as Tensor).handle, accumulate })
   }
 }

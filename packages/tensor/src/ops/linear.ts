@@ -23,20 +23,25 @@ export function linear(x: Tensor, weight: Tensor, { bias = null, packed = null }
       y: y.handle,
       accumulate: false,
     })
-    recorder(x, weight, bias)?.add('linear', [x, weight, bias], [y], [x, weight, bias], (step) => gradient(step, packed))
+    const tape = recorder(x, weight, bias)
+    if (tape !== null) {
+      // x is read for the gradient of the weight alone.
+      const heldX = weight.slot === null && (bias?.slot ?? null) === null ? null : x
+      tape.add('linear', [x, weight, bias], [y], [heldX, weight, bias], (step) => gradient(step, packed))
+    }
     return y
   })
 }
 
 function gradient(step: BackwardStep, packed: PackedWeight | null): void {
-  const [x, weight, bias] = [step.held(0), step.held(1), step.heldOrNull(2)]
+  const [x, weight, bias] = [step.heldOrNull(0), step.held(1), step.heldOrNull(2)]
   const dY = step.gradient(0).handle
   if (step.needs(0)) {
-    const { tensors, accumulate } = step.into([0], [x])
+    const { tensors, accumulate } = step.into([0])
     gemmBackwardX({ dY, ...weightArguments('linear', weight, packed, 'backward'), dX: (tensors[0] as Tensor).handle, accumulate })
   }
-  if (step.needs(1) || step.needs(2)) {
-    const { tensors, accumulate } = bias === null ? step.into([1], [weight]) : step.into([1, 2], [weight, bias])
+  if (x !== null) {
+    const { tensors, accumulate } = bias === null ? step.into([1]) : step.into([1, 2], [weight, bias])
     gemmBackwardWeight({ dY, x: x.handle, dWeight: (tensors[0] as Tensor).handle, dBias: tensors[1]?.handle, accumulate })
   }
 }

@@ -50,7 +50,7 @@ export function lmHead(hidden: Tensor, weight: Tensor, targets: Tensor, temperat
 function gradient(step: BackwardStep): void {
   if (step.gradientOrNull(1) !== null) refuse('lmHead', 'entropy', 'no gradient through the entropy', 'one')
   const [hidden, weight] = [step.held(0), step.held(1)]
-  const sum = step.needs(1) ? step.into([1], [weight]) : null
+  const sum = step.needs(1) ? step.into([1]) : null
   lmHeadBackward({
     dLogprob: step.gradient(0).handle,
     hidden: hidden.handle,

@@ -14,11 +14,11 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
       const [heldA, heldB] = [step.held(0), step.held(1)]
       const dY = step.gradient(0).handle
       if (step.needs(0)) {
-        const { tensors, accumulate } = step.into([0], [heldA])
+        const { tensors, accumulate } = step.into([0])
         gemmForward({ x: dY, weight: heldB.handle, y: (tensors[0] as Tensor).handle, accumulate })
       }
       if (step.needs(1)) {
-        const { tensors, accumulate } = step.into([1], [heldB])
+        const { tensors, accumulate } = step.into([1])
         gemmBackwardWeight({ dY: heldA.handle, x: dY, dWeight: (tensors[0] as Tensor).handle, accumulate })
       }
     })
@@ -47,7 +47,7 @@ function headGradient(step: BackwardStep, isTransposed: boolean): void {
   const [x, weight] = [step.held(0), step.held(1)]
   const dY = step.gradient(0)
   if (step.needs(0)) {
-    const { tensors, accumulate } = step.into([0], [x])
+    const { tensors, accumulate } = step.into([0])
     forEachHead([dY, tensors[0] as Tensor], [weight], ([dYHead, dXHead], [weightHead]) =>
       isTransposed
         ? gemmBackwardX({ dY: dYHead as TensorHandle, weight: weightHead, dX: dXHead as TensorHandle, accumulate })
@@ -55,7 +55,7 @@ function headGradient(step: BackwardStep, isTransposed: boolean): void {
     )
   }
   if (step.needs(1)) {
-    const { tensors, accumulate } = step.into([1], [weight])
+    const { tensors, accumulate } = step.into([1])
     forEachHead([x, dY], [tensors[0] as Tensor], ([xHead, dYHead], [dWeightHead]) =>
       gemmBackwardWeight({
         dY: (isTransposed ? dYHead : xHead) as TensorHandle,

@@ -28,11 +28,11 @@ export function permuteTokens(x: Tensor, { slotRow }: PermutePlan): Tensor {
   return atomic(() => {
     const y = empty(x.dtype, [slotRow.elements, x.dim(1)])
     moePermuteForward({ x: x.handle, slotRow: slotRow.handle, y: y.handle })
-    recorder(x)?.add('permute-tokens', [x, slotRow], [y], [x, slotRow], (step) => {
-      const { tensors, accumulate } = step.into([0], [step.held(0)])
+    recorder(x)?.add('permute-tokens', [x, slotRow], [y], [slotRow], (step) => {
+      const { tensors, accumulate } = step.into([0])
       moePermuteBackward({
         dY: step.gradient(0).handle,
-        slotRow: step.held(1).handle,
+        slotRow: step.held(0).handle,
         dX: (tensors[0] as Tensor).handle,
         accumulate,
       })

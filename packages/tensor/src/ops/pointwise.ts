@@ -33,7 +33,7 @@ export function multiply(a: Tensor, b: Tensor): Tensor {
 
 function multiplyGradient(step: BackwardStep, input: number, other: number): void {
   if (!step.needs(input)) return
-  const { tensors, accumulate } = step.into([input], [step.held(input)])
+  const { tensors, accumulate } = step.into([input])
   const call = accumulate ? pointwiseMultiplyAdd : pointwiseMultiply
   call({ a: step.gradient(0).handle, b: step.held(other).handle, y: (tensors[0] as Tensor).handle })
 }
