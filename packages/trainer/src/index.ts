@@ -24,3 +24,8 @@ export { countLossTokens, lossDenominator, type MicroBatchLoss, microBatchLoss, 
 export { createDefaultLoss, createIpoLoss, mismatchKl, opdLoss, sftLoss } from './loss/policy-loss.ts'
 export { type CostCoefficients, packingCost, tokenCost } from './packing/packing-cost.ts'
 export { type PrepareBatchOptions, prepareBatch } from './packing/prepare-batch.ts'
+export { createAdamW } from './step/adamw.ts'
+export { learningRate, type Scheduler } from './step/learning-rate.ts'
+export type { Optimiser, OptimiserState, OptimiserStep } from './step/optimiser.ts'
+export { type BadSample, saveSkippedSamples } from './step/skipped-samples.ts'
+export { scoreMicroBatch, type TrainStepParts, type TrainStepReport, type TrainStepRequest, trainStep } from './step/train-step.ts'
