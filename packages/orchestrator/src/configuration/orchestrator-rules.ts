@@ -75,7 +75,13 @@ function* batchRules(config: OrchestratorConfiguration): Iterable<CheckProblem> 
         hint: 'Choose a multiple: a batch holds whole groups.',
       }
     const resolved = inflightOf(batch_size, group_size, oversampling_factor)
-    if (oversampling_factor !== null && max_inflight_rollouts !== resolved)
+    if (resolved > Number.MAX_SAFE_INTEGER)
+      yield {
+        message: `batch_size ${batch_size} x oversampling_factor ${oversampling_factor} is more episodes than can be counted`,
+        path: 'oversampling_factor',
+        hint: 'Choose a small factor, as 2.',
+      }
+    else if (oversampling_factor !== null && max_inflight_rollouts !== resolved)
       yield {
         message: `max_inflight_rollouts ${max_inflight_rollouts} is not batch_size x oversampling_factor = ${resolved}`,
         path: 'max_inflight_rollouts',

@@ -125,7 +125,20 @@ function fillSlot(
   findByName: FindByName,
 ): void {
   const written = nodeAt(state.tree, path)
-  if (written !== undefined && isNull(written)) return
+  if (written !== undefined && isNull(written)) {
+    if (slot.defaultType !== null && schemasAt(mount.root.schema, path.slice(mount.at.length)).length > 0) return
+    // Null is the default of an optional slot. Of a slot that the role fills itself its schema says that null is none of its values.
+    state.tree = withNode(state.tree, path, undefined)
+    if (slot.defaultType === null) return
+    state.problems.push(
+      new TrilithonError('CONFIG_VALUE_INVALID', `\`${joinPath(path)}\` is "None", but must be a table with a \`type\``, {
+        path: joinPath(path),
+        source: written.source,
+        hint: `Remove it; without it the type is "${slot.defaultType}".`,
+      }),
+    )
+    return
+  }
   if (written === undefined && (slot.defaultType === null || nodeAt(state.tree, mount.at) === undefined)) return
   // `--orchestrator.router sticky`: the type alone.
   const table: ConfigNode = written === undefined || isBareFlag(written) ? emptyTable(sourceAt(state.tree, path)) : written

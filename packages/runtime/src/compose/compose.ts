@@ -12,9 +12,11 @@ import { findByName, gatherCandidates } from './gather-candidates.ts'
 import { lookupSchemas } from './lookup-schemas.ts'
 import type { Mount } from './mount.ts'
 import { orderPlugins } from './order-plugins.ts'
+import { ownerHintOf } from './owner-hint.ts'
 import { absentPlugins, type ClaimedValue, followedFromOthers, parseAbsent, parsePluginConfig } from './plugin-config.ts'
 import { prepareTree } from './prepare-tree.ts'
 import { resolveRoots } from './resolve-roots.ts'
+import { oncePerShared } from './share-keys.ts'
 import { findRoot, guessRoot, missingParts, type RootDefinition, type RootName } from './root-definitions.ts'
 
 export interface ComposeRequest {
@@ -32,9 +34,13 @@ export interface ComposeRequest {
  *
  * Throws one TrilithonError with all problems that can be known together.
  */
-export async function compose(request: ComposeRequest): Promise<Composition> {
-  const { root, workingDirectory } = request
-  const definition = findRoot(root)
+export function compose(request: ComposeRequest): Promise<Composition> {
+  return composeRoot(findRoot(request.root), request)
+}
+
+/** `compose` for a root that is described by the caller. */
+export async function composeRoot(definition: RootDefinition, request: Omit<ComposeRequest, 'root'>): Promise<Composition> {
+  const { workingDirectory } = request
   const known = knownPlugins()
   const gathered = gather(request.argv, workingDirectory, lookupSchemas(definition.mounts, builtInPlugins, known))
   // Without all files every later problem could be a consequence of a missing one.
@@ -71,7 +77,7 @@ export async function compose(request: ComposeRequest): Promise<Composition> {
   const resolution = resolveRoots(choice.tree, prepared.tree, mounts, {
     absentParts,
     claimed,
-    ownerHint,
+    ownerHint: ownerHintOf(mounts, known),
     sharedConflict: prepared.problems.length > 0,
   })
   problems.push(...resolution.problems)
@@ -85,11 +91,11 @@ export async function compose(request: ComposeRequest): Promise<Composition> {
     const found = checkPlugins(ordered, run, mounts, prepared.tree, request.kernelReason ?? (() => undefined))
     problems.push(...found.filter((problem) => !unavailable.some(({ path }) => path === problem.path)))
   }
-  if (problems.length > 0) throw combineProblems(problems)
+  if (problems.length > 0) throw combineProblems(oncePerShared(problems, prepared.origins))
 
   const unused = [...candidates.listed].filter((candidate) => !chosen.some((one) => one.candidate === candidate))
   return {
-    root,
+    root: definition.name,
     mounts,
     roles,
     tree: prepared.tree,
@@ -122,16 +128,6 @@ function withoutAbsentParts(tree: TableNode, definition: RootDefinition): TableN
 
 function isTable(tree: TableNode, mount: Mount): boolean {
   return nodeAt(tree, mount.at)?.kind === 'table'
-}
-
-/** Known keys of packages that are not here were cut out before; what is left unknown may still be known elsewhere. */
-function ownerHint(path: string): string | undefined {
-  const key = path.split('.').at(-1)
-  for (const plugin of knownPlugins()) {
-    const claim = plugin.claims.find((one) => key !== undefined && key in one.keys)
-    if (claim !== undefined) return `\`${key}\` is a key of \`${claim.at}\` (${plugin.package}).`
-  }
-  return undefined
 }
 
 function seamConflicts(chosen: readonly Chosen[], tree: TableNode): TrilithonError[] {

@@ -1,4 +1,4 @@
-import { joinPath, leafPaths, sourceAt, splitPath, startsWith, type TableNode, valueAt } from '../config/tree.ts'
+import { joinPath, leafPaths, nodeAt, sourceAt, splitPath, startsWith, type TableNode, valueAt } from '../config/tree.ts'
 import type { OverruledKey } from './composition.ts'
 import type { Mount } from './mount.ts'
 
@@ -30,6 +30,8 @@ export function listOverruled(
     const value = valueAt(before[mount.root.name], below)
     const used = valueAt(after[mount.root.name], below) ?? null
     if (value === undefined || value === null || value === 'auto' || JSON.stringify(value) === JSON.stringify(used)) return []
+    // An empty table says no more than that it is there.
+    if (nodeAt(written, path)?.kind === 'table' && used !== null) return []
     const shown = joinPath(path)
     told.add(shown)
     return [{ path: shown, value, used, source: sourceAt(written, path), reason: explained.get(shown)?.message }]

@@ -61,7 +61,8 @@ export function listUnread(
     }
     const keys = shape === undefined ? undefined : objectKeys(shape.core)
     for (const [key, item] of Object.entries(table)) {
-      const below = keys?.[key] ?? record
+      // Own keys only: a free key may be named `constructor`.
+      const below = keys !== undefined && Object.hasOwn(keys, key) ? keys[key] : record
       if (below !== undefined) visit(item, below, [...path, key])
     }
   }

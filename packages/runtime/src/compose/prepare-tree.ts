@@ -3,7 +3,7 @@ import type { TableNode } from '../config/tree.ts'
 import { applyMoves } from './apply-moves.ts'
 import { applyEnvironment } from './environment-defaults.ts'
 import type { RootDefinition } from './root-definitions.ts'
-import { shareKeys } from './share-keys.ts'
+import { type Origins, shareKeys } from './share-keys.ts'
 
 /**
  * The steps that rewrite a tree before anybody judges it: every root's other spellings go to their places, then the shared keys to the roots
@@ -13,7 +13,7 @@ export function prepareTree(
   tree: TableNode,
   definition: RootDefinition,
   environment: NodeJS.ProcessEnv,
-): { tree: TableNode; notices: string[]; problems: TrilithonError[] } {
+): { tree: TableNode; origins: Origins; notices: string[]; problems: TrilithonError[] } {
   const problems: TrilithonError[] = []
   const notices: string[] = []
   let current = tree
@@ -25,5 +25,5 @@ export function prepareTree(
   }
   const shared = shareKeys(current, definition.sharedKeys)
   problems.push(...shared.problems)
-  return { tree: applyEnvironment(shared.tree, definition.mounts, environment), notices, problems }
+  return { tree: applyEnvironment(shared.tree, definition.mounts, environment), origins: shared.origins, notices, problems }
 }

@@ -14,9 +14,20 @@ import {
 import type { SharedKey } from '../roots/shared-keys.ts'
 import { isNull } from './choose-plugins.ts'
 
+/** Tree paths that took a shared value over, with the path of the shared key. */
+export type Origins = ReadonlyMap<string, string>
+
+interface Sharing {
+  readonly origins: Map<string, string>
+  readonly conflicts: TrilithonError[]
+}
+
 /** Copies the launcher's shared keys into the roots below, as `SharedKey` describes it. All conflicts together are one error. */
-export function shareKeys(tree: TableNode, sharedKeys: readonly SharedKey[]): { tree: TableNode; problems: TrilithonError[] } {
-  const conflicts: TrilithonError[] = []
+export function shareKeys(
+  tree: TableNode,
+  sharedKeys: readonly SharedKey[],
+): { tree: TableNode; origins: Origins; problems: TrilithonError[] } {
+  const sharing: Sharing = { origins: new Map(), conflicts: [] }
   let current = tree
   for (const shared of sharedKeys) {
     const from = splitPath(shared.from)
@@ -28,13 +39,13 @@ export function shareKeys(tree: TableNode, sharedKeys: readonly SharedKey[]): { 
       if (shared.presence === true) {
         if (nodeAt(current, to) === undefined && !isNull(value)) current = withNode(current, to, emptyTable(value.source))
       } else if (shared.as !== undefined) {
-        current = take(current, from, filled(value, shared.as), to, shared, conflicts)
+        current = take(current, from, filled(value, shared.as), to, shared, sharing)
       } else {
-        current = takeAll(current, from, value, to, shared, conflicts)
+        current = takeAll(current, from, value, to, shared, sharing)
       }
     }
   }
-  return { tree: current, problems: combine(conflicts) }
+  return { tree: current, origins: sharing.origins, problems: combine(sharing.conflicts) }
 }
 
 function holds(tree: TableNode, { when }: SharedKey): boolean {
@@ -52,38 +63,31 @@ function filled(value: ConfigNode, as: NonNullable<SharedKey['as']>): ConfigNode
 }
 
 /** A table is taken over key by key. */
-function takeAll(
-  tree: TableNode,
-  from: ConfigPath,
-  value: ConfigNode,
-  to: ConfigPath,
-  shared: SharedKey,
-  conflicts: TrilithonError[],
-): TableNode {
-  if (value.kind !== 'table') return take(tree, from, value, to, shared, conflicts)
-  let current = nodeAt(tree, to) === undefined ? withNode(tree, to, emptyTable(value.source)) : tree
-  for (const [key, item] of value.entries) current = takeAll(current, [...from, key], item, [...to, key], shared, conflicts)
+function takeAll(tree: TableNode, from: ConfigPath, value: ConfigNode, to: ConfigPath, shared: SharedKey, sharing: Sharing): TableNode {
+  if (value.kind !== 'table') return take(tree, from, value, to, shared, sharing)
+  let current = tree
+  if (nodeAt(tree, to) === undefined) {
+    current = withNode(tree, to, emptyTable(value.source))
+    sharing.origins.set(joinPath(to), joinPath(from))
+  }
+  for (const [key, item] of value.entries) current = takeAll(current, [...from, key], item, [...to, key], shared, sharing)
   return current
 }
 
-function take(
-  tree: TableNode,
-  from: ConfigPath,
-  value: ConfigNode,
-  to: ConfigPath,
-  shared: SharedKey,
-  conflicts: TrilithonError[],
-): TableNode {
+function take(tree: TableNode, from: ConfigPath, value: ConfigNode, to: ConfigPath, shared: SharedKey, sharing: Sharing): TableNode {
   const present = nodeAt(tree, to)
   const blocked = to
     .slice(0, -1)
     .map((_, depth) => nodeAt(tree, to.slice(0, depth + 1)))
     .find((node) => node !== undefined && node.kind !== 'table')
-  if (present === undefined && blocked === undefined) return withNode(tree, to, value)
+  if (present === undefined && blocked === undefined) {
+    sharing.origins.set(joinPath(to), joinPath(from))
+    return withNode(tree, to, value)
+  }
   const other = present ?? blocked
   const equal = present !== undefined && sameValue(present, value)
   if (!equal && shared.yields === undefined && other !== undefined) {
-    conflicts.push(
+    sharing.conflicts.push(
       new TrilithonError(
         'CONFIG_VALUE_CONFLICT',
         `\`${joinPath(to)}\` is ${text(other)}, and the shared \`${joinPath(from)}\` is ${text(value)} (${formatSource(value.source)})`,
@@ -121,4 +125,28 @@ function combine(conflicts: readonly TrilithonError[]): TrilithonError[] {
       details: { paths: conflicts.map(({ path }) => path) },
     }),
   ]
+}
+
+/** A fault of a shared value is one problem, at the shared key, however many roles have taken the value over. */
+export function oncePerShared(problems: readonly TrilithonError[], origins: Origins): TrilithonError[] {
+  const told = new Set<string>()
+  return problems.flatMap((problem) => {
+    const { path, code, message, source, hint, details, cause } = problem
+    const shared = path === undefined ? undefined : sharedPathOf(path, origins)
+    const place = `${code} ${shared ?? path}`
+    if (path !== undefined && told.has(place)) return []
+    told.add(place)
+    if (shared === undefined || path === undefined) return [problem]
+    const prefix = path.slice(0, path.length - shared.length)
+    const text = path.endsWith(shared) ? message.replaceAll(`\`${prefix}`, '`') : message
+    return [new TrilithonError(code, text, { path: shared, source, hint, details, cause })]
+  })
+}
+
+function sharedPathOf(path: string, origins: Origins): string | undefined {
+  for (let length = path.length; length > 0; length = path.lastIndexOf('.', length - 1)) {
+    const from = origins.get(path.slice(0, length))
+    if (from !== undefined) return `${from}${path.slice(length)}`
+  }
+  return undefined
 }

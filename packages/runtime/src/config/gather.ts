@@ -1,4 +1,5 @@
 import { type Source, TrilithonError } from '@trilithon/core'
+import { checkText } from './check-text.ts'
 import { loadFile } from './load-file.ts'
 import { overlay, type SchemaLookup } from './overlay.ts'
 import { parseArguments } from './parse-arguments.ts'
@@ -56,7 +57,8 @@ export function gather(argv: readonly string[], workingDirectory: string, lookup
       problems.push(error)
     }
   }
-  return { tree: overlay(fromFiles, fromFlags, [], lookup) as TableNode, files, problems }
+  const tree = overlay(fromFiles, fromFlags, [], lookup) as TableNode
+  return { tree, files, problems: [...problems, ...checkText(tree)] }
 }
 
 /** `--a` and then `--a.b 1`: the later flag replaces a bare or negated one that stands on its way. */

@@ -93,6 +93,7 @@ function unknownKey(
 }
 
 function show(value: unknown): string {
+  if (value === null) return '"None"'
   if (typeof value === 'bigint') return `${value} (beyond 2^53)`
   const text = JSON.stringify(value) ?? String(value)
   const short = text.length > 60 ? `${text.slice(0, 57)}...` : text
@@ -127,8 +128,9 @@ function describeExpectation(issue: z.core.$ZodIssue, schemas: readonly z.core.$
       return listOf(issue.values.map((value) => JSON.stringify(value)))
     case 'not_multiple_of':
       return `a multiple of ${issue.divisor}`
+    case 'invalid_format':
     case 'custom':
-      return issue.message
+      return issue.message.replace(/^must be /, '')
     default:
       return expectedTypes(schemas) || issue.message
   }

@@ -41,12 +41,15 @@ function withoutNulls(value: unknown, path: ConfigPath, lookup: (path: ConfigPat
   return Object.fromEntries(entries)
 }
 
-/** Where no schema is known the place is a slot that is empty by default, or below a key that allows anything. */
+/** Leaving a key out means null where null is its default, and for a slot that is empty by default; below a key that allows anything it does not. */
 function nullIsDefault(schemas: readonly z.core.$ZodType[]): boolean {
-  return schemas.every((schema) => {
-    const { hasDefault, defaultValue, core } = shapeOf(schema)
-    return hasDefault ? defaultValue === null : core._zod.def.type === 'object'
-  })
+  return (
+    schemas.length > 0 &&
+    schemas.every((schema) => {
+      const { hasDefault, defaultValue, core } = shapeOf(schema)
+      return hasDefault ? defaultValue === null : core._zod.def.type === 'object'
+    })
+  )
 }
 
 /**

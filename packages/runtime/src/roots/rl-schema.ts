@@ -1,4 +1,4 @@
-import { ExperimentalTable, NumericsProfile, PluginPaths, TokenizerTable } from '@trilithon/core'
+import { ExperimentalTable, LogTable, NumericsProfile, PluginPaths, TokenizerTable } from '@trilithon/core'
 import { z } from 'zod'
 
 const shared = (meaning: string) => `${meaning} Shared: taken over by the roles that have it.`
@@ -12,7 +12,11 @@ export const RlSchema = z.strictObject({
   clean_output_dir: z.boolean().default(false).describe('Delete the output folder before the run.'),
   log: z
     .strictObject({
-      level: text.describe(shared('Lowest level that is written; null leaves it to each role.')),
+      level: LogTable.shape.level
+        .unwrap()
+        .nullable()
+        .default(null)
+        .describe(shared('Lowest level that is written; null leaves it to each role.')),
       json_logging: z.boolean().default(false).describe(shared('Write one JSON object per line instead of text.')),
     })
     .prefault({})
