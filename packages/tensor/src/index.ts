@@ -30,6 +30,7 @@ export { type PackedWeight, packWeight } from './ops/packed-weight.ts'
 export * from './ops/pointwise.ts'
 export * from './ops/rms-norm.ts'
 export * from './ops/rope.ts'
+export * from './ops/sampling.ts'
 export {
   documentPositions,
   type PackedSequences,
@@ -39,6 +40,10 @@ export {
 } from './ops/sequences.ts'
 export * from './ops/swiglu.ts'
 export * from './ops/views.ts'
+export * from './optimisers/adamw.ts'
+export * from './optimisers/gradient-norm.ts'
+export type { Optimiser, OptimiserState, OptimiserStep, Trainable } from './optimisers/optimiser.ts'
+export * from './optimisers/sgd.ts'
 export * from './parameter.ts'
 export { CounterRandom } from './random/counter-random.ts'
 export * from './random/initialiser.ts'
