@@ -24,6 +24,8 @@ export { countLossTokens, lossDenominator, type MicroBatchLoss, microBatchLoss, 
 export { createDefaultLoss, createIpoLoss, mismatchKl, opdLoss, sftLoss } from './loss/policy-loss.ts'
 export { type CostCoefficients, packingCost, tokenCost } from './packing/packing-cost.ts'
 export { type PrepareBatchOptions, prepareBatch } from './packing/prepare-batch.ts'
+export type { SftSetup } from './sft/sft-run.ts'
+export { prepareSft, runSft, type SftPlanOptions, type SftStartOptions } from './sft/start-sft.ts'
 export { createAdamW } from './step/adamw.ts'
 export { learningRate, type Scheduler } from './step/learning-rate.ts'
 export type { Optimiser, OptimiserState, OptimiserStep } from './step/optimiser.ts'

@@ -93,13 +93,14 @@ export function keptSteps(steps: readonly number[], { keepLast, keepInterval }: 
 
 /**
  * Loads the checkpoint of `step`, or the newest one for -1, into the given tensors. `take` receives pieces that are only valid during the call.
- * Tensors that the checkpoint lacks or has besides are listed in one `CHECKPOINT_INVALID`.
+ * Tensors that the checkpoint lacks or has besides are listed in one `CHECKPOINT_INVALID`; those that are left out may be there or not.
  */
 export function loadTrainingCheckpoint(
   folder: CheckpointFolder,
   step: number,
   tensors: readonly StateTensor[],
   take: (name: string, first: number, values: Float32Array) => void,
+  isLeftOut: (name: string) => boolean = () => false,
 ): TrainingProgress {
   const { root, files } = folder
   const steps = listTrainingCheckpoints(folder)
@@ -126,7 +127,7 @@ export function loadTrainingCheckpoint(
       else if (found.shape.join() !== shape.join())
         faults.push(`${name} has shape [${found.shape.join(', ')}], the run wants [${shape.join(', ')}]`)
     }
-    for (const name of checkpoint.tensors.keys()) if (!names.has(name)) faults.push(`${name} is not part of the run`)
+    for (const name of checkpoint.tensors.keys()) if (!names.has(name) && !isLeftOut(name)) faults.push(`${name} is not part of the run`)
     if (faults.length > 0) {
       throw new TrilithonError(
         'CHECKPOINT_INVALID',

@@ -57,6 +57,8 @@ function toDocument(row: number, { rows, renderer, eosId, seqLen, lossMask }: Te
       mask = Uint8Array.of(...mask, Number(lossMask.assistant))
     }
     const cut = Math.max(0, ids.length - seqLen)
+    // Nothing stands before the first token that could predict it.
+    mask[0] = 0
     const document = { ids: ids.slice(0, seqLen), mask: mask.slice(0, seqLen), where: `${place.file}:${place.line}`, cut }
     return document.mask.includes(1) ? document : undefined
   } catch (cause) {
