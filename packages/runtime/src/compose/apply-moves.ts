@@ -33,6 +33,8 @@ export function applyMoves(
             },
           ),
         )
+        // The second spelling is reported; no schema need report it again.
+        current = withNode(current, from, undefined)
         continue
       }
       const merged = present === undefined ? value : move.keep === 'to' ? mergeNodes(value, present) : mergeNodes(present, value)

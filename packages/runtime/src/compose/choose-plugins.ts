@@ -72,7 +72,7 @@ export function choosePlugins(
   known: readonly KnownPlugin[],
   findByName: FindByName,
 ): Choice {
-  const state: State = { tree, uses: new Map(), absent: [], owned: [], problems: [] }
+  const state: State = { written: tree, tree, uses: new Map(), absent: [], owned: [], problems: [] }
   const all = [...candidates]
   fillSlots(state, mounts, all, known, findByName)
   for (const candidate of all) {
@@ -87,6 +87,7 @@ export function choosePlugins(
 }
 
 interface State {
+  readonly written: TableNode
   tree: TableNode
   readonly uses: Map<PluginCandidate, ClaimUse[]>
   readonly absent: AbsentUse[]
@@ -239,27 +240,24 @@ function typesAt(claimAt: string, candidates: readonly PluginCandidate[], known:
 }
 
 function takeUntyped(state: State, mounts: readonly Mount[], candidate: PluginCandidate, claim: ManifestClaim): void {
-  const cut = cutKeys(state, mounts, candidate.name, claim.at, claim.keys, (key) => claim.inactive?.[key])
-  if (cut === undefined) return
-  const { path, node, active } = cut
-  const other = [...state.uses].find(
-    ([one, uses]) =>
-      one !== candidate &&
-      uses.some((use) => use.claim.type === undefined && use.claim.at === claim.at && use.claim.keys.some((key) => node.entries.has(key))),
+  const place = placeOf(mounts, claim.at)?.path
+  const taken = state.owned.find(
+    ({ path, keys }) => place !== undefined && joinPath(path) === joinPath(place) && keys?.some((key) => claim.keys.includes(key)),
   )
-  if (other !== undefined) {
-    state.problems.push(claimConflict(candidate.name, other[0].name, joinPath(path, active[0] ?? ''), sourceAt(node, [active[0] ?? ''])))
+  const key = taken?.keys?.find((one) => claim.keys.includes(one))
+  if (taken !== undefined && place !== undefined && key !== undefined) {
+    const path = [...place, key]
+    state.problems.push(
+      new TrilithonError('CLAIM_CONFLICT', `${taken.owner} and ${candidate.name} both claim \`${joinPath(path)}\``, {
+        path: joinPath(path),
+        source: sourceAt(state.written, path),
+        hint: 'Remove one of the two plugins.',
+      }),
+    )
     return
   }
-  if (active.length > 0) addUse(state, candidate, { claim, path, node })
-}
-
-function claimConflict(first: string, second: string, path: string, source: ConfigNode['source']): TrilithonError {
-  return new TrilithonError('CLAIM_CONFLICT', `${first} and ${second} both claim \`${path}\``, {
-    path,
-    source,
-    hint: 'Remove one of the two plugins.',
-  })
+  const cut = cutKeys(state, mounts, candidate.name, claim.at, claim.keys, (key) => claim.inactive?.[key])
+  if (cut !== undefined && cut.active.length > 0) addUse(state, candidate, { claim, path: cut.path, node: cut.node })
 }
 
 function takeAbsent(state: State, mounts: readonly Mount[], plugin: KnownPlugin, claim: KnownClaim): void {

@@ -135,14 +135,14 @@ function seamConflicts(chosen: readonly Chosen[], tree: TableNode): TrilithonErr
   for (const seam of seamsById.values()) {
     const fillers = chosen.filter((one) => one.candidate.manifest.seam === seam.id)
     if (seam.cardinality === 'many' || fillers.length < 2) continue
-    const place = fillers.flatMap((one) => one.uses[0]?.path ?? []).slice(0, 8)
+    const place = fillers[1]?.uses[0]?.path ?? ['plugins']
     problems.push(
       new TrilithonError(
         'SEAM_CONFLICT',
         `${fillers.map(({ candidate }) => candidate.name).join(' and ')} both fill ${seam.id}, which takes one plugin`,
         {
-          path: joinPath(fillers[1]?.uses[0]?.path ?? ['plugins']),
-          source: sourceAt(tree, fillers[1]?.uses[0]?.path ?? place),
+          path: joinPath(place),
+          source: sourceAt(tree, place),
           hint: 'Keep one of the two.',
         },
       ),

@@ -57,7 +57,10 @@ export function gather(argv: readonly string[], workingDirectory: string, lookup
       problems.push(error)
     }
   }
-  const tree = overlay(fromFiles, fromFlags, [], lookup) as TableNode
+  const whole = overlay(fromFiles, fromFlags, [], lookup) as TableNode
+  // What is missing altogether is missing from the last file.
+  const last = files.at(-1)
+  const tree: TableNode = last === undefined ? whole : { ...whole, source: { kind: 'file', file: last, line: 1, column: 1 } }
   return { tree, files, problems: [...problems, ...checkText(tree)] }
 }
 

@@ -54,6 +54,7 @@ export function parseArguments(argv: readonly string[], resolve: FlagResolver): 
     const name = flag.slice(2)
     if (!/^[^.\s]+(\.[^.\s]+)*$/.test(name)) {
       usage(`\`${flag}\` is not the name of a key`, flag, 'Write --table.key value.')
+      while (equals < 0 && isWord(argv[index])) index++
       continue
     }
     const negated = /^no[-_]/.test(name)

@@ -1,0 +1,10 @@
+import { definePlugin, Replay } from '@trilithon/core'
+import { z } from 'zod'
+
+export default definePlugin({
+  name: 'speed-too',
+  fills: Replay,
+  claims: [{ at: 'orchestrator', keys: z.strictObject({ speed: z.int().default(1) }), inactive: { speed: 1 } }],
+  
+  create: () => ({ dispose: async () => undefined }),
+})

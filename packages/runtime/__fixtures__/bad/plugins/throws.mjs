@@ -1,0 +1,1 @@
+throw new Error('this plugin throws while it is imported')
