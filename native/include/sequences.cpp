@@ -1,5 +1,6 @@
 #include "include/sequences.h"
 
+#include <algorithm>
 #include <string>
 
 #include "include/check.h"
@@ -120,6 +121,43 @@ Status resolve_chunks(const char* op, const PagedSequences& sequences, int64_t q
     chunks[s] = {rows[s], queries_here, length - queries_here, s, 0, length};
   }
   return {};
+}
+
+Extent extent_of(const Chunk* chunks, int64_t count) {
+  Extent extent;
+  for (int64_t c = 0; c < count; ++c) {
+    if (chunks[c].query_count == 0) continue;
+    extent.queries = std::max(extent.queries, chunks[c].query_count);
+    extent.keys = std::max(extent.keys, chunks[c].position + chunks[c].query_count);
+  }
+  return extent;
+}
+
+int64_t count_tasks(const Chunk* chunks, int64_t count, int64_t tokens_per_task, int64_t parts, int64_t* first_task) {
+  int64_t tasks = 0;
+  for (int64_t c = 0; c < count; ++c) {
+    first_task[c] = tasks;
+    tasks += (chunks[c].query_count + tokens_per_task - 1) / tokens_per_task * parts;
+  }
+  first_task[count] = tasks;
+  return tasks;
+}
+
+int64_t document_count(const PackedSequences& sequences) {
+  return sequences.document_starts.rank == 1 ? sequences.document_starts.shape[0] - 1 : 0;
+}
+
+int64_t count_key_tasks(const KeyTasks& tasks, const Chunk* chunks, int64_t count, int64_t keys_per_task, int64_t parts) {
+  int64_t total = 0, chunk = 0;
+  for (int64_t d = 0; d < tasks.documents; ++d) {
+    tasks.first_task[d] = total;
+    tasks.document_chunks[d] = chunk;
+    total += (tasks.document_starts[d + 1] - tasks.document_starts[d] + keys_per_task - 1) / keys_per_task * parts;
+    while (chunk < count && chunks[chunk].document == d) ++chunk;
+  }
+  tasks.first_task[tasks.documents] = total;
+  tasks.document_chunks[tasks.documents] = chunk;
+  return total;
 }
 
 }  // namespace trilithon

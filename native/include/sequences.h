@@ -66,6 +66,8 @@ struct Heads {
   float* data;
   int64_t stride, head_stride;  // in elements
 };
+inline KeyRows packed_rows(const TensorView& view) { return {view.as<float>(), view.stride[0], 0}; }
+inline KeyRows paged_rows(const TensorView& view) { return {view.as<float>(), view.stride[1], view.stride[0]}; }
 inline Heads heads_of(const TensorView& view) { return {view.as<float>(), view.stride[0], view.stride[1]}; }
 
 // Keys that each query attends to, by their positions in the document, ascending: the first counts[query] of indices[query].
@@ -100,6 +102,26 @@ int64_t chunk_count(const PagedSequences& sequences);
 // Checks the description against the rows of queries and keys, and writes the chunks.
 Status resolve_chunks(const char* op, const PackedSequences& sequences, int64_t queries, int64_t keys, Chunk* chunks);
 Status resolve_chunks(const char* op, const PagedSequences& sequences, int64_t queries, int64_t pages, int64_t block_size, Chunk* chunks);
+
+struct Extent {
+  int64_t queries = 0;  // of the longest chunk
+  int64_t keys = 0;     // most keys that any query sees
+};
+Extent extent_of(const Chunk* chunks, int64_t count);
+
+// Writes the number of tasks before each chunk, when `parts` tasks take tokens_per_task queries of a chunk; returns the total.
+// first_task has count + 1 elements.
+int64_t count_tasks(const Chunk* chunks, int64_t count, int64_t tokens_per_task, int64_t parts, int64_t* first_task);
+
+// What a task over keys needs to find its document and those that see it. Arrays of documents + 1 elements.
+struct KeyTasks {
+  const int32_t* document_starts;
+  int64_t* first_task;       // tasks before each document, when `parts` tasks take keys_per_task keys
+  int64_t* document_chunks;  // chunks before each document
+  int64_t documents;
+};
+int64_t document_count(const PackedSequences& sequences);
+int64_t count_key_tasks(const KeyTasks& tasks, const Chunk* chunks, int64_t count, int64_t keys_per_task, int64_t parts);
 
 inline PageMap page_map(const PackedSequences&) { return {nullptr, 0, 1}; }
 inline PageMap page_map(const PagedSequences& sequences, int64_t block_size) {

@@ -106,22 +106,23 @@ struct KeyGradient {
   }
 };
 
-// sums[key] += Σ weights[row, key] · vectors[row] over the rows that see the key, in ascending order.
-TRILITHON_INLINE void add_seeing(const KeyGradient& g, int64_t rows, const float* weights, const float* vectors, int64_t width,
-                                 float* sums) {
+// sums[key] += Σ weights[row, key] · vectors[row] over the rows that see the key, in ascending order. The keys stand at positions
+// [first, first + count); row r sees those below limits[r], which do not fall.
+TRILITHON_INLINE void add_seeing(const int32_t* limits, int64_t rows, int64_t first, int64_t count, const float* weights,
+                                 const float* vectors, int64_t width, float* sums) {
   const auto seeing = [&](int64_t position) {
     int64_t row = 0;
-    while (row < rows && g.limits[row] <= position) ++row;
+    while (row < rows && limits[row] <= position) ++row;
     return row;
   };
   const AColumns left{weights, key_block};
   const BRows right{vectors, width};
-  const int64_t whole = seeing(g.first + g.count - 1);
+  const int64_t whole = seeing(first + count - 1);
   if (whole > 0) {
-    for (int64_t begin = 0; begin < g.count; begin += tile_rows) {
-      const int64_t end = at_most(begin + tile_rows, g.count), common = seeing(g.first + end - 1);
+    for (int64_t begin = 0; begin < count; begin += tile_rows) {
+      const int64_t end = at_most(begin + tile_rows, count), common = seeing(first + end - 1);
       for (int64_t key = begin; key < end - 1; ++key) {
-        const int64_t row = seeing(g.first + key);
+        const int64_t row = seeing(first + key);
         if (row < common) {
           block_product(1, width, common - row, left.at_row(key).at_k(row), right.at_k(row), sums + key * width, width, Start::resume);
         }
@@ -132,7 +133,7 @@ TRILITHON_INLINE void add_seeing(const KeyGradient& g, int64_t rows, const float
       }
     }
   }
-  if (whole < rows) block_product(g.count, width, rows - whole, left.at_k(whole), right.at_k(whole), sums, width, Start::resume);
+  if (whole < rows) block_product(count, width, rows - whole, left.at_k(whole), right.at_k(whole), sums, width, Start::resume);
 }
 
 // Adds what `rows` rows, already in place, contribute.
@@ -150,8 +151,8 @@ TRILITHON_INLINE void gather_key_gradient(const KeyGradient& g, int64_t rows) {
       store(d_weight, slope(p, load(d_weight), delta));
     }
   }
-  add_seeing(g, rows, g.weights, g.d_out, g.value_width, g.d_values);
-  add_seeing(g, rows, g.d_weights, g.queries, g.width, g.d_keys);
+  add_seeing(g.limits, rows, g.first, g.count, g.weights, g.d_out, g.value_width, g.d_values);
+  add_seeing(g.limits, rows, g.first, g.count, g.d_weights, g.queries, g.width, g.d_keys);
 }
 
 KERNELS_END

@@ -18,32 +18,6 @@ void check_groups(Check& check, const char* argument, int64_t heads, int64_t kv_
              std::to_string(kv_heads));
 }
 
-struct Extent {
-  int64_t queries = 0;  // of the longest chunk
-  int64_t keys = 0;     // most keys that any query sees
-};
-
-Extent extent_of(const Chunk* chunks, int64_t count) {
-  Extent extent;
-  for (int64_t c = 0; c < count; ++c) {
-    if (chunks[c].query_count == 0) continue;
-    extent.queries = std::max(extent.queries, chunks[c].query_count);
-    extent.keys = std::max(extent.keys, chunks[c].position + chunks[c].query_count);
-  }
-  return extent;
-}
-
-// Tasks before each chunk; returns how many there are.
-int64_t count_tasks(const Sizes& sizes, const Chunk* chunks, int64_t count, int64_t* first_task) {
-  int64_t tasks = 0;
-  for (int64_t c = 0; c < count; ++c) {
-    first_task[c] = tasks;
-    tasks += (chunks[c].query_count + sizes.tokens_per_task - 1) / sizes.tokens_per_task * sizes.kv_heads;
-  }
-  first_task[count] = tasks;
-  return tasks;
-}
-
 Sizes sizes_of(const TensorView& q, int64_t kv_heads, int64_t value_width, double scale) {
   return {q.shape[1], kv_heads, q.shape[2], value_width, 1, static_cast<float>(scale)};
 }
@@ -83,14 +57,14 @@ Status run_forward(const char* op, const TensorView& q, const TensorView& k, con
   const Extent extent = extent_of(chunks, chunk_count);
   Sizes& sizes = params.sizes;
   sizes.tokens_per_task = std::max<int64_t>(1, std::min(table.tokens_per_task(sizes), extent.queries));
-  const int64_t tasks = count_tasks(sizes, chunks, chunk_count, first_task);
+  const int64_t tasks = count_tasks(chunks, chunk_count, sizes.tokens_per_task, sizes.kv_heads, first_task);
   params.segments = (extent.keys + table.segment_keys() - 1) / table.segment_keys();
   // Few tasks with many keys (decoding): their segments are shared out among threads, and combined in order.
   const bool split = runtime.threads() > 1 && tasks < 4 * runtime.threads() && params.segments > 1;
   if (split) {
     params.partial_bytes = table.partial_bytes(sizes);
     if (Status status = reserve(params.partials, tasks * params.segments * params.partial_bytes); !status.ok()) return status;
-    count_tasks(sizes, chunks, chunk_count, first_task);
+    count_tasks(chunks, chunk_count, sizes.tokens_per_task, sizes.kv_heads, first_task);
   }
   params.chunks = chunks;
   params.first_task = first_task;
@@ -155,15 +129,16 @@ Status run(const Backward& a, Runtime& runtime) {
 
   const bool reference = runtime.use_reference(a.q.dtype);
   const int64_t count = chunk_count(a.sequences);
-  const int64_t documents = a.sequences.document_starts.rank == 1 ? a.sequences.document_starts.shape[0] - 1 : 0;
   Chunk* chunks = nullptr;
-  int64_t *first_task = nullptr, *first_key_task = nullptr, *document_chunks = nullptr;
+  int64_t* first_task = nullptr;
   BackwardParams params{};
+  KeyTasks& key_tasks = params.key_tasks;
+  key_tasks = {a.sequences.document_starts.as<int32_t>(), nullptr, nullptr, document_count(a.sequences)};
   ScratchArrays arrays;
   arrays.add(chunks, count);
   arrays.add(first_task, count + 1);
-  arrays.add(first_key_task, documents + 1);
-  arrays.add(document_chunks, documents + 1);
+  arrays.add(key_tasks.first_task, key_tasks.documents + 1);
+  arrays.add(key_tasks.document_chunks, key_tasks.documents + 1);
   arrays.add(params.delta, reference ? 0 : queries * heads);
   if (Status status = arrays.reserve(Backward::name, runtime); !status.ok()) return status;
   if (Status status = resolve_chunks(Backward::name, a.sequences, queries, keys, chunks); !status.ok()) return status;
@@ -187,21 +162,8 @@ Status run(const Backward& a, Runtime& runtime) {
   params.chunks = chunks;
   params.first_task = first_task;
   params.chunk_count = count;
-  params.first_key_task = first_key_task;
-  params.document_starts = a.sequences.document_starts.as<int32_t>();
-  params.document_chunks = document_chunks;
-  params.documents = documents;
-  const int64_t query_tasks = count_tasks(params.sizes, chunks, count, first_task);
-  int64_t key_tasks = 0, chunk = 0;
-  for (int64_t d = 0; d < documents; ++d) {
-    first_key_task[d] = key_tasks;
-    document_chunks[d] = chunk;
-    const int64_t length = params.document_starts[d + 1] - params.document_starts[d];
-    key_tasks += (length + table.keys_per_task() - 1) / table.keys_per_task() * kv_heads;
-    while (chunk < count && chunks[chunk].document == d) ++chunk;
-  }
-  first_key_task[documents] = key_tasks;
-  document_chunks[documents] = chunk;
+  const int64_t query_tasks = count_tasks(chunks, count, params.sizes.tokens_per_task, kv_heads, first_task);
+  const int64_t key_task_count = count_key_tasks(key_tasks, chunks, count, table.keys_per_task(), kv_heads);
 
   const size_t scratch_bytes = static_cast<size_t>(table.backward_scratch(params.sizes));
   if (Status status = reserve_thread_scratch(Backward::name, runtime, scratch_bytes); !status.ok()) return status;
@@ -212,7 +174,7 @@ Status run(const Backward& a, Runtime& runtime) {
     table.backward_queries(params, begin, end, runtime.scratch(thread, scratch_bytes));
   });
   if (!status.ok()) return status;
-  return runtime.parallel(Backward::name, key_tasks, 1, [&](int64_t begin, int64_t end, int thread) {
+  return runtime.parallel(Backward::name, key_task_count, 1, [&](int64_t begin, int64_t end, int thread) {
     table.backward_keys(params, begin, end, runtime.scratch(thread, scratch_bytes));
   });
 }

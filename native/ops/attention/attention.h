@@ -120,10 +120,7 @@ struct BackwardParams {
   const Chunk* chunks;
   const int64_t* first_task;  // [chunks + 1]
   int64_t chunk_count;
-  const int64_t* first_key_task;  // [documents + 1]
-  const int32_t* document_starts;
-  const int64_t* document_chunks;  // [documents + 1]: chunks of each document
-  int64_t documents;
+  KeyTasks key_tasks;
 };
 
 struct Kernels {

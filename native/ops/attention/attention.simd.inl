@@ -255,20 +255,22 @@ TRILITHON_INLINE void gather_from_chunk(const BackwardParams& p, const Chunk& ch
 void backward_keys(const BackwardParams& p, int64_t task_begin, int64_t task_end, void* scratch) {
   const Sizes& s = p.sizes;
   for (int64_t index = task_begin; index < task_end; ++index) {
-    const int64_t document = owner_of(p.first_key_task, p.documents, index);
-    const int64_t keys = p.document_starts[document + 1] - p.document_starts[document], blocks = (keys + key_block - 1) / key_block;
-    const int64_t local = index - p.first_key_task[document], head = local / blocks;
+    const int64_t document = owner_of(p.key_tasks.first_task, p.key_tasks.documents, index);
+    const int64_t keys = p.key_tasks.document_starts[document + 1] - p.key_tasks.document_starts[document],
+                  blocks = (keys + key_block - 1) / key_block;
+    const int64_t local = index - p.key_tasks.first_task[document], head = local / blocks;
     Carver carver{static_cast<char*>(scratch)};
     KeyGradient g = KeyGradient::carve(carver, tokens_per_step(s) * group_of(s), s.width, s.value_width);
     g.first = local % blocks * key_block;
     g.count = at_most(keys - g.first, key_block);
     fill_zero(g.d_keys, key_block * s.width);
     fill_zero(g.d_values, key_block * s.value_width);
-    const int64_t row = p.document_starts[document] + g.first;
+    const int64_t row = p.key_tasks.document_starts[document] + g.first;
     const KeyRows key_rows = head_rows(p.k, head), value_rows = head_rows(p.v, head);
     pack_rows(g.count, s.width, key_rows.data + row * key_rows.row_stride, key_rows.row_stride, g.keys);
     pack_rows(g.count, s.value_width, value_rows.data + row * value_rows.row_stride, value_rows.row_stride, g.values);
-    for (int64_t c = p.document_chunks[document]; c < p.document_chunks[document + 1]; ++c) gather_from_chunk(p, p.chunks[c], head, g);
+    for (int64_t c = p.key_tasks.document_chunks[document]; c < p.key_tasks.document_chunks[document + 1]; ++c)
+      gather_from_chunk(p, p.chunks[c], head, g);
     for (int64_t i = 0; i < g.count; ++i) {
       copy_row(g.d_keys + i * s.width, s.width, p.d_k.data + (row + i) * p.d_k.stride + head * p.d_k.head_stride);
       copy_row(g.d_values + i * s.value_width, s.value_width, p.d_v.data + (row + i) * p.d_v.stride + head * p.d_v.head_stride);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "harness/choices.h"
 #include "harness/refusal.h"
 #include "harness/sequences.h"
 
@@ -21,41 +22,7 @@ struct CaseSize {
   }
 };
 
-// Per query min(top_k, position + 1) random positions, ascending, in one flat list of rows of top_k; the rest -1.
-inline std::vector<double> random_choice(const CaseSize& s, Random& random) {
-  std::vector<double> list;
-  for (int64_t d = 0; d < s.documents(); ++d) {
-    const int64_t length = static_cast<int64_t>(s.starts[static_cast<size_t>(d) + 1] - s.starts[static_cast<size_t>(d)]);
-    for (int64_t position = 0; position < length; ++position) {
-      std::vector<double> positions(static_cast<size_t>(position) + 1);
-      std::iota(positions.begin(), positions.end(), 0.0);
-      const int64_t count = std::min(s.top_k, position + 1);
-      for (int64_t i = 0; i < count; ++i) {
-        std::swap(positions[static_cast<size_t>(i)], positions[static_cast<size_t>(i + random.below(position + 1 - i))]);
-      }
-      std::sort(positions.begin(), positions.begin() + count);
-      list.insert(list.end(), positions.begin(), positions.begin() + count);
-      list.insert(list.end(), static_cast<size_t>(s.top_k - count), -1.0);
-    }
-  }
-  return list;
-}
-
-inline std::vector<double> choice_counts(const CaseSize& s) {
-  std::vector<double> counts;
-  for (size_t d = 0; d + 1 < s.starts.size(); ++d) {
-    for (double position = 0; position < s.starts[d + 1] - s.starts[d]; ++position)
-      counts.push_back(std::min(static_cast<double>(s.top_k), position + 1));
-  }
-  return counts;
-}
-
-inline Case& add_choice(Case& item, const CaseSize& s) {
-  if (s.top_k == 0) return item;
-  const Fill choice{[s](std::vector<double>& values, const std::vector<int64_t>&, Random& random) { values = random_choice(s, random); }};
-  return item.input("indices", {s.tokens(), s.top_k}, choice, DType::i32)
-      .input("counts", {s.tokens()}, Fill::values(choice_counts(s)), DType::i32);
-}
+inline Case& add_lists(Case& item, const CaseSize& s) { return s.top_k == 0 ? item : add_choice(item, s.starts, s.top_k); }
 
 inline Case& add_forward(CaseList& cases, const CaseSize& s, const std::string& label) {
   Case& item = cases.add("mla-attention.forward", label)
@@ -67,7 +34,7 @@ inline Case& add_forward(CaseList& cases, const CaseSize& s, const std::string& 
                    .output("out", {s.tokens(), s.heads, s.latent_width})
                    .output("lse", {s.tokens(), s.heads})
                    .number("scale", 1 / std::sqrt(static_cast<double>(s.latent_width + s.rope_width)));
-  return add_choice(item, s);
+  return add_lists(item, s);
 }
 
 inline Case& add_backward(CaseList& cases, const CaseSize& s, const std::string& label) {
@@ -85,22 +52,7 @@ inline Case& add_backward(CaseList& cases, const CaseSize& s, const std::string&
                    .output("d_latent", {s.tokens(), s.latent_width})
                    .output("d_rope", {s.tokens(), s.rope_width})
                    .number("scale", 1 / std::sqrt(static_cast<double>(s.latent_width + s.rope_width)));
-  return add_choice(item, s);
-}
-
-// Lists that hold every key give the bits of no list, gradients included.
-inline Property all_chosen_equals_dense(std::vector<std::string> outputs) {
-  return [outputs](const PropertyContext& context) -> std::string {
-    CaseData dense = context.data;
-    sequences::drop(dense, "indices");
-    sequences::drop(dense, "counts");
-    const Outcome want = context.run(dense), got = context.run(context.data);
-    for (const std::string& name : outputs) {
-      const std::string difference = compare_bits(got[name], want[name]);
-      if (!difference.empty()) return difference;
-    }
-    return {};
-  };
+  return add_lists(item, s);
 }
 
 // The same lists, but handed over in such a way that the kernel cannot see that they hold every key: one key more in each document,
@@ -179,8 +131,8 @@ inline void add_cases(CaseList& cases) {
                          .property("documents alone", documents_alone(back))
                          .property("chunks", chunks_equal_whole(query_back));
     if (s.top_k >= s.tokens()) {
-      forward.property("all chosen", all_chosen_equals_dense({"out", "lse"})).property("list", list_equals_positions);
-      backward.property("all chosen", all_chosen_equals_dense(gradients));
+      forward.property("all chosen", all_chosen_equals_all({"out", "lse"})).property("list", list_equals_positions);
+      backward.property("all chosen", all_chosen_equals_all(gradients));
     }
   }
   // More than one segment of keys, of positions and of lists; more keys than one backward task takes.

@@ -1,4 +1,5 @@
 #include "isa/attend-backward.h"
+#include "isa/key-lists.h"
 #include "ops/mla-attention/mla-attention.h"
 
 KERNELS_BEGIN
@@ -27,54 +28,6 @@ struct Buffers {
     return {keys, carver.take(panel_columns * key_width(s))};
   }
 };
-
-// Queries that are computed together: tokens that see all keys up to their own, or one token with its list.
-struct Span {
-  const Chunk* chunk;
-  int64_t query, position, tokens;
-  const int32_t* list;  // null: all keys
-  int64_t count;        // of the list
-
-  TRILITHON_INLINE_MEMBER int64_t end() const { return list == nullptr ? position + tokens : count; }
-};
-
-TRILITHON_INLINE bool sees_all(const ChosenRows& chosen, int64_t query, int64_t position) {
-  return chosen.indices == nullptr || chosen.counts[query] == position + 1;
-}
-
-TRILITHON_INLINE Span span_of_one(const ChosenRows& chosen, const Chunk& chunk, int64_t query, int64_t position) {
-  if (sees_all(chosen, query, position)) return {&chunk, query, position, 1, nullptr, 0};
-  return {&chunk, query, position, 1, chosen.indices + query * chosen.stride, chosen.counts[query]};
-}
-
-// Calls body(span) for `tokens` queries, `most` of them together at most. A list of all keys is no list: both give the same bits.
-template <typename Body>
-TRILITHON_INLINE void for_spans(const ChosenRows& chosen, const Chunk& chunk, int64_t query, int64_t position, int64_t tokens, int64_t most,
-                                Body body) {
-  for (int64_t t = 0; t < tokens;) {
-    Span span = span_of_one(chosen, chunk, query + t, position + t);
-    if (span.list == nullptr) {
-      while (span.tokens < at_most(tokens - t, most) && sees_all(chosen, query + t + span.tokens, position + t + span.tokens))
-        ++span.tokens;
-    }
-    body(span);
-    t += span.tokens;
-  }
-}
-
-// The queries of a task.
-struct Task {
-  const Chunk* chunk;
-  int64_t query, position, tokens;
-};
-
-// Later queries first: they see most keys, and the longest work should start first.
-TRILITHON_INLINE Task find_task(const Sizes& s, const Chunk* chunks, const int64_t* first_task, int64_t chunk_count, int64_t task) {
-  const int64_t owner = owner_of(first_task, chunk_count, task);
-  const Chunk& chunk = chunks[owner];
-  const int64_t begin = (first_task[owner + 1] - 1 - task) * s.tokens_per_task;
-  return {&chunk, chunk.query_begin + begin, chunk.position + begin, at_most(chunk.query_count - begin, s.tokens_per_task)};
-}
 
 // Rows of a span are its tokens, and within a token the heads.
 TRILITHON_INLINE float* row_of(const Sizes& s, const Heads& heads, const Span& span, int64_t row) {
@@ -113,10 +66,7 @@ TRILITHON_INLINE void load_key(const Sizes& s, const KeyRows& latent, const KeyR
 // Keys [first, first + count) of what a span sees, together. Their first latent_width columns are the values.
 TRILITHON_INLINE void load_keys(const Sizes& s, const KeyRows& latent, const KeyRows& rope, const PageMap& pages, const Span& span,
                                 int64_t first, int64_t count, float* to) {
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t position = span.list == nullptr ? first + i : span.list[first + i];
-    load_key(s, latent, rope, pages, *span.chunk, position, to + i * key_width(s));
-  }
+  for (int64_t i = 0; i < count; ++i) load_key(s, latent, rope, pages, *span.chunk, span.key(first + i), to + i * key_width(s));
 }
 
 // Calls body(attention, fill) with the rows of a span in place.
@@ -160,7 +110,7 @@ int64_t forward_scratch(const Sizes& s) {
 void forward(const ForwardParams& p, int64_t task_begin, int64_t task_end, void* scratch) {
   const Sizes& s = p.sizes;
   for (int64_t index = task_begin; index < task_end; ++index) {
-    const Task task = find_task(s, p.chunks, p.first_task, p.chunk_count, index);
+    const Task task = find_task(s.tokens_per_task, p.chunks, p.first_task, p.chunk_count, index);
     for_spans(p.chosen, *task.chunk, task.query, task.position, task.tokens, task.tokens, [&](const Span& span) {
       Carver carver{static_cast<char*>(scratch)};
       const Partial all = Partial::carve(carver, span.tokens * s.heads, s.latent_width);
@@ -179,7 +129,7 @@ TRILITHON_INLINE Partial partial_of(const ForwardParams& p, int64_t index, int64
 }
 
 TRILITHON_INLINE Span span_of_task(const ForwardParams& p, int64_t index) {
-  const Task task = find_task(p.sizes, p.chunks, p.first_task, p.chunk_count, index);
+  const Task task = find_task(p.sizes.tokens_per_task, p.chunks, p.first_task, p.chunk_count, index);
   return span_of_one(p.chosen, *task.chunk, task.query, task.position);
 }
 
@@ -266,7 +216,7 @@ void backward_queries(const BackwardParams& p, int64_t task_begin, int64_t task_
   const PageMap packed{nullptr, 0, 1};
   const int64_t width = key_width(s);
   for (int64_t index = task_begin; index < task_end; ++index) {
-    const Task task = find_task(s, p.chunks, p.first_task, p.chunk_count, index);
+    const Task task = find_task(s.tokens_per_task, p.chunks, p.first_task, p.chunk_count, index);
     for_spans(p.chosen, *task.chunk, task.query, task.position, task.tokens, task.tokens, [&](const Span& span) {
       Carver carver{static_cast<char*>(scratch)};
       const QueryGradient g = QueryGradient::carve(carver, span.tokens * s.heads, width, s.latent_width);
@@ -322,19 +272,7 @@ TRILITHON_INLINE void gather_from_all(const BackwardParams& p, const Span& span,
 // A token with its list: those of its keys that belong to the task are brought together, and their sums go back afterwards.
 TRILITHON_INLINE void gather_from_list(const BackwardParams& p, const Span& span, KeyTask& task) {
   const Sizes& s = p.sizes;
-  const auto first_not_below = [&](int64_t position) {
-    int64_t low = 0, high = span.count;
-    while (low < high) {
-      const int64_t middle = (low + high) / 2;
-      if (span.list[middle] < position) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
-  };
-  const int64_t begin = first_not_below(task.first), end = first_not_below(task.first + task.count);
+  const int64_t begin = span.first_slot(task.first), end = span.first_slot(task.first + task.count);
   if (begin == end) return;
   KeyGradient& g = task.step;
   load_step(p, span, g);
@@ -367,17 +305,17 @@ void backward_keys(const BackwardParams& p, int64_t task_begin, int64_t task_end
   const PageMap packed{nullptr, 0, 1};
   const int64_t width = key_width(s);
   for (int64_t index = task_begin; index < task_end; ++index) {
-    const int64_t document = owner_of(p.first_key_task, p.documents, index);
-    const int64_t row = p.document_starts[document], keys = p.document_starts[document + 1] - row;
+    const int64_t document = owner_of(p.key_tasks.first_task, p.key_tasks.documents, index);
+    const int64_t row = p.key_tasks.document_starts[document], keys = p.key_tasks.document_starts[document + 1] - row;
     Carver carver{static_cast<char*>(scratch)};
     KeyTask task = KeyTask::carve(carver, s);
-    task.first = (index - p.first_key_task[document]) * s.keys_per_task;
+    task.first = (index - p.key_tasks.first_task[document]) * s.keys_per_task;
     task.count = at_most(keys - task.first, s.keys_per_task);
     fill_zero(task.d_keys, task.count * width);
     fill_zero(task.d_values, task.count * s.latent_width);
     bool have_panels = false;
     const Chunk all_keys{row, keys, 0, document, row, keys};
-    for (int64_t c = p.document_chunks[document]; c < p.document_chunks[document + 1]; ++c) {
+    for (int64_t c = p.key_tasks.document_chunks[document]; c < p.key_tasks.document_chunks[document + 1]; ++c) {
       const Chunk& chunk = p.chunks[c];
       const int64_t skipped = at_least(task.first - chunk.position, 0);
       if (skipped >= chunk.query_count) continue;
