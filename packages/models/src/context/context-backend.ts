@@ -4,22 +4,7 @@
  * Shapes: T rows of this forward, S rows of all documents, H query heads, G key heads, D width of a head, R latent width, P rotary width, J heads of the
  * indexer, I their width, K keys that a query attends to at most.
  */
-import type { Tensor } from '@trilithon/tensor'
-
-/** MLA's keys, the same for every head; the latent part is the value too. */
-export interface LatentKeys {
-  /** [T, R], normalised. */
-  readonly latent: Tensor
-  /** [T, P], rotated. */
-  readonly rotary: Tensor
-}
-
-export interface LatentQueries {
-  /** [T, H, R]: queries with the keys' up-projection absorbed. */
-  readonly latent: Tensor
-  /** [T, H, P], rotated. */
-  readonly rotary: Tensor
-}
+import type { ChosenKeys, LatentKeys, LatentQueries, Tensor } from '@trilithon/tensor'
 
 /** What an indexer made of the rows. */
 export interface IndexerRows {
@@ -29,14 +14,6 @@ export interface IndexerRows {
   readonly keys: Tensor
   /** [T, J]: weight of each head. */
   readonly weights: Tensor
-}
-
-/** The keys that each row attends to. */
-export interface KeyChoice {
-  /** Positions in the row's document, ascending: i32 [T, K]. */
-  readonly indices: Tensor
-  /** How many of them there are: i32 [T]. */
-  readonly counts: Tensor
 }
 
 /**
@@ -53,12 +30,12 @@ export interface ContextBackend {
   /** Grouped attention over the row itself and all earlier ones. q: [T, H, D], k and v: [T, G, D]; gives [T, H, D]. */
   attend(layer: number, q: Tensor, k: Tensor, v: Tensor, scale: number): Tensor
   /** The K keys of each row that the indexer scores best. */
-  choose(layer: number, indexer: IndexerRows, topK: number): KeyChoice
+  choose(layer: number, indexer: IndexerRows, topK: number): ChosenKeys
   /** Latent attention over chosen keys, or all: [T, H, R]. */
-  attendLatent(layer: number, q: LatentQueries, keys: LatentKeys, choice: KeyChoice | null, scale: number): Tensor
+  attendLatent(layer: number, q: LatentQueries, keys: LatentKeys, choice: ChosenKeys | null, scale: number): Tensor
   /**
    * Divergence of the indexer's weights from those of attention over the same keys, summed over rows: one element. Gradients reach the indexer alone.
    * For training: an engine refuses it.
    */
-  indexLoss(layer: number, indexer: IndexerRows, q: LatentQueries, keys: LatentKeys, choice: KeyChoice | null, scale: number): Tensor
+  indexLoss(layer: number, indexer: IndexerRows, q: LatentQueries, keys: LatentKeys, choice: ChosenKeys | null, scale: number): Tensor
 }

@@ -1,7 +1,16 @@
-import { attention, fromArray, localSequence, type PackedSequences, packDocuments, type SequenceGathering } from '@trilithon/tensor'
+import {
+  attention,
+  fromArray,
+  type LatentKeys,
+  latentAttention,
+  localSequence,
+  type PackedSequences,
+  packDocuments,
+  type SequenceGathering,
+} from '@trilithon/tensor'
 import { refuse } from '../refuse.ts'
-import type { ContextBackend, LatentKeys } from './context-backend.ts'
-import { latentAttention } from './latent-ops.ts'
+import type { ContextBackend } from './context-backend.ts'
+import { chooseKeys } from './indexer-ops.ts'
 
 export interface PackedContext extends ContextBackend {
   /** Rows of all ranks together. */
@@ -28,8 +37,8 @@ export function createPackedContext(lengths: readonly number[], sequence: Sequen
     positions: fromArray('i32', [rows], positions),
     lastPosition: positions.reduce((last, position) => Math.max(last, position), 0),
     attend: (_layer, q, k, v, scale) => attention(q, sequence.keys(k, tokens), sequence.keys(v, tokens), sequences, scale),
-    choose: () => refuse('choose', 'context', 'a build with the indexer', 'none'),
-    attendLatent: (_layer, q, keys, choice, scale) => latentAttention(q, gathered(keys), choice, sequences, scale),
+    choose: (_layer, indexer, topK) => chooseKeys(indexer, sequence.keys(indexer.keys, tokens), sequences, topK),
+    attendLatent: (_layer, q, keys, choice, scale) => latentAttention(q, gathered(keys), sequences, choice, scale),
     indexLoss: () => refuse('attendChosen', 'context', 'a build with latent attention', 'none'),
   }
 }

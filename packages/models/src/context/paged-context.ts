@@ -1,8 +1,8 @@
-import { appendToPages, fromArray, type PagedSequences, pagedAttention, type Tensor } from '@trilithon/tensor'
+import { appendToPages, fromArray, type PagedSequences, pagedAttention, pagedLatentAttention, type Tensor } from '@trilithon/tensor'
 import { refuse } from '../refuse.ts'
 import type { ContextBackend } from './context-backend.ts'
+import { choosePagedKeys } from './indexer-ops.ts'
 import type { KVComponent, KVPages } from './kv-pages.ts'
-import { pagedLatentAttention } from './latent-ops.ts'
 
 /** New tokens of one sequence of an engine, and where its keys are. */
 export interface PagedSequence {
@@ -32,9 +32,15 @@ export function createPagedContext(pages: KVPages, sequences: readonly PagedSequ
     positions: fromArray('i32', [positions.length], positions),
     lastPosition: positions.reduce((last, position) => Math.max(last, position), 0),
     attend: (layer, q, k, v, scale) => pagedAttention(q, append('k', layer, k), append('v', layer, v), rows, scale),
-    choose: () => refuse('choose', 'context', 'a build with the indexer', 'none'),
+    choose: (layer, indexer, topK) => choosePagedKeys(indexer, append('index', layer, indexer.keys), rows, topK),
     attendLatent: (layer, q, keys, choice, scale) =>
-      pagedLatentAttention(q, append('latent', layer, keys.latent), append('rotary', layer, keys.rotary), choice, rows, scale),
+      pagedLatentAttention(
+        q,
+        { latent: append('latent', layer, keys.latent), rotary: append('rotary', layer, keys.rotary) },
+        rows,
+        choice,
+        scale,
+      ),
     indexLoss: () => refuse('indexLoss', 'context', 'documents that are packed for training', 'pages of an engine'),
   }
 }

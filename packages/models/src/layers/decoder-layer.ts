@@ -1,6 +1,5 @@
-import type { RotaryTables, Tensor } from '@trilithon/tensor'
-import type { ContextBackend, KeyChoice } from '../context/context-backend.ts'
-import { add } from './add.ts'
+import { add, type ChosenKeys, type RotaryTables, type Tensor } from '@trilithon/tensor'
+import type { ContextBackend } from '../context/context-backend.ts'
 import type { LayerWeights } from './layer-weights.ts'
 
 /** What a forward pass gives to each of its layers. */
@@ -12,14 +11,14 @@ export interface LayerCall {
   /** Rows of `givenRoutes` with all bits set choose for themselves; otherwise they are refused. */
   readonly selectMissing: boolean
   /** Keys that this layer has to take: given, or those of the nearest layer before it that has an indexer. */
-  readonly givenChoice: KeyChoice | null
+  readonly givenChoice: ChosenKeys | null
 }
 
 export interface AttentionResult {
   /** [T, hidden]. */
   readonly y: Tensor
   /** Keys that were attended to, for the layers that share them. */
-  readonly choice?: KeyChoice | null
+  readonly choice?: ChosenKeys | null
   /** Loss of the indexer, one element. */
   readonly indexLoss?: Tensor | null
 }
@@ -34,7 +33,7 @@ export interface FeedForwardResult {
 
 export interface LayerResult {
   readonly x: Tensor
-  readonly choice: KeyChoice | null
+  readonly choice: ChosenKeys | null
   readonly indexLoss: Tensor | null
   readonly routes: Tensor | null
   readonly expertStarts: Tensor | null

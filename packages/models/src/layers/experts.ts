@@ -1,22 +1,12 @@
 /** Shapes: T tokens, E experts, k experts of a token, H hidden. */
-import { swigluFused, type Tensor } from '@trilithon/tensor'
+import { add, type ExpertExchange, type Routing, swigluFused, type Tensor } from '@trilithon/tensor'
 import type { CommonConfig } from '../config/common-keys.ts'
 import type { ExpertsConfig } from '../families/qwen3-moe/config.ts'
-import { add } from './add.ts'
 import type { FeedForward, LayerCall } from './decoder-layer.ts'
-import type { ExpertExchange } from './expert-exchange.ts'
 import type { LayerWeights } from './layer-weights.ts'
 
-/** What a router says of every token. */
-export interface Routes {
-  /** [T, k], in the type of the routed layout. */
-  readonly ids: Tensor
-  /** [T, k]. */
-  readonly weights: Tensor
-}
-
 /** Chooses experts by the logits of the gate, [T, E], or takes those that the call gives. */
-export type Router = (logits: Tensor, call: LayerCall) => Routes
+export type Router = (logits: Tensor, call: LayerCall) => Routing
 
 export interface ExpertsOptions {
   readonly router: Router

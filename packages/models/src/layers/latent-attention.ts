@@ -1,6 +1,5 @@
 /** Shapes: T rows, H heads, N width of a head without rotation, P rotary width, V width of a value, R latent width. */
-import { detach, headMatmul, reshape, rope, slice, type Tensor } from '@trilithon/tensor'
-import type { LatentKeys, LatentQueries } from '../context/context-backend.ts'
+import { detach, headMatmul, type LatentKeys, type LatentQueries, reshape, rope, slice, type Tensor } from '@trilithon/tensor'
 import type { GlmMoeDsaConfig } from '../families/glm-moe-dsa/config.ts'
 import type { Attention, AttentionResult, LayerCall } from './decoder-layer.ts'
 import { createIndexer } from './indexer.ts'
@@ -37,13 +36,15 @@ export function createLatentAttention(
   const scale = width ** -0.5
   const isInterleaved = config.rope.layout === 'interleaved'
 
-  const choose = (h: Tensor, queryLatent: Tensor, q: LatentQueries, keys: LatentKeys, call: LayerCall) => {
-    const { context, givenChoice } = call
-    if (indexer === null || (givenChoice !== null && indexKlWeight === 0)) return { choice: givenChoice, indexLoss: null }
-    const rows = indexer(detach(h), detach(queryLatent), call.rotary)
-    const choice = givenChoice ?? context.choose(layer, rows, indexerConfig.topK)
-    if (indexKlWeight === 0) return { choice, indexLoss: null }
-    return { choice, indexLoss: context.indexLoss(layer, rows, detached(q), detached(keys), denseAttention ? null : choice, scale) }
+  const choose = (h: Tensor, queryLatent: Tensor, q: LatentQueries, keys: LatentKeys, { context, givenChoice, rotary }: LayerCall) => {
+    const given = denseAttention ? null : givenChoice
+    const isTrained = indexKlWeight > 0
+    // Nothing to compute: the layer shares a choice, or was given one, or looks at all keys anyway.
+    if (indexer === null || (!isTrained && (denseAttention || given !== null))) return { choice: given, indexLoss: null }
+    const rows = indexer(detach(h), detach(queryLatent), rotary)
+    const choice = denseAttention ? null : (given ?? context.choose(layer, rows, indexerConfig.topK))
+    const indexLoss = isTrained ? context.indexLoss(layer, rows, detached(q), detached(keys), choice, scale) : null
+    return { choice, indexLoss }
   }
 
   return (h, call): AttentionResult => {
@@ -64,7 +65,7 @@ export function createLatentAttention(
       rotary: reshape(rope(rotary, call.rotary, isInterleaved), [rows, qkRopeHeadDim]),
     }
     const { choice, indexLoss } = choose(h, queryLatent, q, keys, call)
-    const attended = call.context.attendLatent(layer, q, keys, denseAttention ? null : choice, scale)
+    const attended = call.context.attendLatent(layer, q, keys, choice, scale)
     const values = headMatmul(attended, valuePart, true)
     return { y: o.apply(reshape(values, [rows, heads * vHeadDim])), choice, indexLoss }
   }

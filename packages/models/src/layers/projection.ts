@@ -3,7 +3,8 @@ import { expertLinear, linear, type PackedWeight, type Parameter, packWeight, ty
 /** A weight that rows are multiplied by. It may keep a second layout of itself, which makes small products faster and changes no bit. */
 export class Projection {
   readonly parameter: Parameter
-  private packed: PackedWeight | null = null
+  /** That layout, where `pack` made one. */
+  packed: PackedWeight | null = null
 
   constructor(parameter: Parameter) {
     this.parameter = parameter

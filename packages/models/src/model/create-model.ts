@@ -13,8 +13,6 @@ import { Model, type ModelOptions } from './model.ts'
 export interface CreateModelOptions extends ModelOptions {
   /** Starting values depend on (seed, name of the weight) alone. */
   readonly seed: number
-  /** f64 is for gradient checks: every op then runs its reference. */
-  readonly dtype?: 'f32' | 'f64'
   /** `config.json` as text, for `saveModel`. */
   readonly configText?: string
 }
@@ -23,10 +21,10 @@ export interface CreateModelOptions extends ModelOptions {
 export function createModel(config: ModelConfig, options: CreateModelOptions): Model {
   const model = new Model(config, options)
   model.configText = options.configText ?? null
-  return whole(model, () => model.initialise(options.seed, options.dtype))
+  return whole(model, () => model.initialise(options.seed))
 }
 
-export interface LoadModelOptions extends ModelOptions {
+export interface LoadModelOptions extends Omit<ModelOptions, 'dtype'> {
   readonly files?: FileLayer
 }
 

@@ -1,24 +1,28 @@
 import { type OpaquePayload, type RoutedLayout, routedLayout } from '@trilithon/core'
 import {
+  type ChosenKeys,
   constant,
+  type ExpertExchange,
   embedding,
   fromArray,
   linear,
+  lmHead,
+  localExperts,
   localParameters,
   normal,
   Parameter,
   type ParameterGathering,
   scope,
   type Tensor,
+  type TokenScores,
   withUnit,
 } from '@trilithon/tensor'
 import type { ModelConfig } from '../config/model-config.ts'
-import type { ContextBackend, KeyChoice } from '../context/context-backend.ts'
+import type { ContextBackend } from '../context/context-backend.ts'
 import { familyLayers } from '../families/family-layers.ts'
 import type { DecoderLayer, LayerCall } from '../layers/decoder-layer.ts'
-import { type ExpertExchange, localExperts } from '../layers/expert-exchange.ts'
 import { LayerWeights } from '../layers/layer-weights.ts'
-import { type Scores, scoreTokens } from '../layers/lm-head.ts'
+import type { Projection } from '../layers/projection.ts'
 import { rotaryTablesOf } from '../layers/rotary.ts'
 import { modelWeights } from '../model-weights.ts'
 import { refuse } from '../refuse.ts'
@@ -27,6 +31,8 @@ import { joinRoutes, splitRoutes } from './routed-experts.ts'
 import { runLayer } from './run-layer.ts'
 
 export interface ModelOptions {
+  /** Of weights and activations. f64 is for gradient checks: every op then runs its reference. */
+  readonly dtype?: 'f32' | 'f64'
   /** Weight of the indexer's own loss; 0 freezes the indexer. */
   readonly indexKlWeight?: number
   /** Attention and the indexer's loss see all keys: to train an indexer from nothing. */
@@ -45,7 +51,7 @@ export interface ForwardOptions {
   /** Missing rows of `routes` choose for themselves; otherwise they are refused. */
   readonly selectMissing?: boolean
   /** Keys to take instead of choosing, by layer, for layers that have an indexer. */
-  readonly choices?: ReadonlyMap<number, KeyChoice> | null
+  readonly choices?: ReadonlyMap<number, ChosenKeys> | null
   readonly recordRoutes?: boolean
   readonly recordChoices?: boolean
 }
@@ -62,7 +68,7 @@ export interface ForwardResult {
   /** Where it was asked for: the experts of every row, as they travel. */
   readonly routes: OpaquePayload | null
   /** Where it was asked for: the chosen keys of every layer that has an indexer. */
-  readonly choices: ReadonlyMap<number, KeyChoice> | null
+  readonly choices: ReadonlyMap<number, ChosenKeys> | null
   /** First row of each expert, i32 [experts + 1], by MoE layer: the differences are its load. */
   readonly expertStarts: ReadonlyMap<number, Tensor>
   /** Loss of each indexer that is trained, one element, by layer: to be summed with the model's own loss. */
@@ -76,6 +82,7 @@ export interface ForwardResult {
  */
 export class Model {
   readonly config: ModelConfig
+  readonly dtype: 'f32' | 'f64'
   readonly specs: readonly WeightSpec[]
   /** By Hugging Face's name in memory, in the order of the forward pass. */
   readonly weights: ReadonlyMap<string, Parameter>
@@ -86,19 +93,21 @@ export class Model {
   private readonly layers: readonly DecoderLayer[]
   private readonly layerWeights: LayerWeights
   private readonly table: Parameter
+  private readonly head: Projection
   private readonly norm: (x: Tensor) => Tensor
   private readonly gathering: ParameterGathering
 
   constructor(config: ModelConfig, options: ModelOptions = {}) {
     this.config = config
+    this.dtype = options.dtype ?? 'f32'
     this.specs = [...modelWeights(config)]
     const { indexKlWeight = 0, denseAttention = false, exchange = localExperts } = options
     this.weights = new Map(this.specs.map((spec) => [spec.name, declare(spec, indexKlWeight > 0)]))
     this.routedLayout = layoutOf(config)
     this.layerWeights = new LayerWeights(this.weights)
-    const idDtype = this.routedLayout?.dtype === 'uint16' ? 'u16' : 'u8'
-    this.layers = familyLayers(config, this.layerWeights, { indexKlWeight, denseAttention, exchange, idDtype })
+    this.layers = familyLayers(config, this.layerWeights, { indexKlWeight, denseAttention, exchange })
     this.table = this.layerWeights.parameter('model.embed_tokens.weight')
+    this.head = this.layerWeights.projection(config.tiedEmbeddings ? this.table.name : 'lm_head.weight')
     this.norm = this.layerWeights.rmsNorm('model.norm.weight', config.rmsNormEps)
     this.gathering = options.parameters ?? localParameters(this.units)
   }
@@ -112,13 +121,9 @@ export class Model {
     return [...new Set(this.specs.map(({ unit }) => unit))]
   }
 
-  get dtype(): 'f32' | 'f64' {
-    return this.table.value.dtype as 'f32' | 'f64'
-  }
-
-  /** Takes starting values that depend on (seed, name) alone. f64 is for gradient checks. */
-  initialise(seed: number, dtype: 'f32' | 'f64' = 'f32'): this {
-    for (const parameter of this.parameters()) parameter.initialise(seed, dtype)
+  /** Takes starting values that depend on (seed, name) alone. */
+  initialise(seed: number): this {
+    for (const parameter of this.parameters()) parameter.initialise(seed, this.dtype)
     return this
   }
 
@@ -134,9 +139,9 @@ export class Model {
       const given = this.givenRoutes(options.routes ?? null, context.rows)
       const tokens = fromArray('i32', [ids.length], Int32Array.from(ids))
       let x = withUnit(this.gathering, this.table.unit, () => embedding(tokens, this.table.value))
-      let choice: KeyChoice | null = null
+      let choice: ChosenKeys | null = null
       const routes: Tensor[] = []
-      const choices = new Map<number, KeyChoice>()
+      const choices = new Map<number, ChosenKeys>()
       const expertStarts = new Map<number, Tensor>()
       const indexLosses = new Map<number, Tensor>()
       for (const layer of this.layers) {
@@ -174,7 +179,7 @@ export class Model {
    * Log-probabilities of one target per row under the distribution of the next token, and its entropy where it is asked for. Works through the
    * vocabulary in chunks.
    */
-  score(hidden: Tensor, targets: ArrayLike<number>, { temperature = 1, entropy = false }: ScoreOptions = {}): Scores {
+  score(hidden: Tensor, targets: ArrayLike<number>, { temperature = 1, entropy = false }: ScoreOptions = {}): TokenScores {
     const rows = hidden.dim(0)
     if (targets.length !== rows) refuse('score', 'targets', `${rows} ids, one for each row`, String(targets.length))
     this.checkIds('score', 'targets', targets)
@@ -182,22 +187,21 @@ export class Model {
     if (temperatures.length !== rows) refuse('score', 'temperature', `${rows} numbers, one for each row`, String(temperatures.length))
     const bad = temperatures.findIndex((value) => !(value > 0 && value < Number.POSITIVE_INFINITY))
     if (bad >= 0) refuse('score', 'temperature', 'numbers above 0', `${temperatures[bad]} in row ${bad}`)
-    return scope(() =>
-      this.withHead((weight) =>
-        scoreTokens(
-          hidden,
-          weight,
-          fromArray('i32', [rows], Int32Array.from(targets)),
-          fromArray(hidden.dtype, [rows], temperatures),
-          entropy,
-        ),
-      ),
-    )
+    return scope(() => {
+      const ids = fromArray('i32', [rows], Int32Array.from(targets))
+      const divisors = fromArray(hidden.dtype, [rows], temperatures)
+      return this.withHead(({ parameter, packed }) => lmHead(hidden, parameter.value, ids, divisors, { packed, hasEntropy: entropy }))
+    })
   }
 
   /** Logits of hidden states, [rows, vocabulary]: for tests of small models. Everything else takes log-probabilities, in chunks. */
   logits(hidden: Tensor): Tensor {
-    return this.withHead((weight) => linear(hidden, weight))
+    return this.withHead(({ parameter }) => linear(hidden, parameter.value))
+  }
+
+  /** Runs `body`, such as an engine's sampling, with the head, [vocabulary, hidden]: the embedding where the two are tied. */
+  withHead<T>(body: (head: Projection) => T): T {
+    return withUnit(this.gathering, this.head.parameter.unit, () => body(this.head))
   }
 
   /** Second layouts of all projections, which make the products of few rows faster and change no bit. Again after every change of the weights. */
@@ -212,12 +216,6 @@ export class Model {
   dispose(): void {
     this.unpackProjections()
     for (const parameter of this.parameters()) parameter.dispose()
-  }
-
-  /** Runs `body` with the weight of the head, [vocabulary, hidden], which is the embedding where the two are tied. */
-  private withHead<T>(body: (weight: Tensor) => T): T {
-    const head = this.config.tiedEmbeddings ? this.table : this.layerWeights.parameter('lm_head.weight')
-    return withUnit(this.gathering, head.unit, () => body(head.value))
   }
 
   private check(ids: ArrayLike<number>, context: ContextBackend): void {

@@ -1,5 +1,5 @@
+import { sigmoidRouter } from '@trilithon/tensor'
 import { createDecoderLayer, type DecoderLayer, type FeedForward } from '../../layers/decoder-layer.ts'
-import { routeBySigmoid } from '../../layers/expert-ops.ts'
 import { createExperts } from '../../layers/experts.ts'
 import { createLatentAttention } from '../../layers/latent-attention.ts'
 import type { LayerWeights } from '../../layers/layer-weights.ts'
@@ -25,14 +25,13 @@ function denseOf(weights: LayerWeights, prefix: string): FeedForward {
   return (h) => ({ y: mlp(h) })
 }
 
-function expertsOf(config: GlmMoeDsaConfig, weights: LayerWeights, prefix: string, { exchange, idDtype }: LayerOptions): FeedForward {
+function expertsOf(config: GlmMoeDsaConfig, weights: LayerWeights, prefix: string, { exchange }: LayerOptions): FeedForward {
   const bias = weights.parameter(`${prefix}.gate.e_score_correction_bias`)
   return createExperts(weights, prefix, config, {
     router: (logits, { givenRoutes, selectMissing }) =>
-      routeBySigmoid(logits, {
+      sigmoidRouter(logits, {
         topK: config.expertsPerToken,
-        dtype: idDtype,
-        normalize: config.normalizeTopK,
+        isNormalised: config.normalizeTopK,
         given: givenRoutes,
         selectMissing,
         bias: bias.value,

@@ -1,5 +1,5 @@
+import { softmaxRouter } from '@trilithon/tensor'
 import { createDecoderLayer, type DecoderLayer, type FeedForward } from '../../layers/decoder-layer.ts'
-import { routeBySoftmax } from '../../layers/expert-ops.ts'
 import { createExperts } from '../../layers/experts.ts'
 import { createGroupedAttention } from '../../layers/grouped-attention.ts'
 import type { LayerWeights } from '../../layers/layer-weights.ts'
@@ -7,17 +7,16 @@ import { createMlp } from '../../layers/mlp.ts'
 import type { LayerOptions } from '../layer-options.ts'
 import type { Qwen3MoeConfig } from './config.ts'
 
-export function qwen3MoeLayers(config: Qwen3MoeConfig, weights: LayerWeights, { exchange, idDtype }: LayerOptions): DecoderLayer[] {
+export function qwen3MoeLayers(config: Qwen3MoeConfig, weights: LayerWeights, { exchange }: LayerOptions): DecoderLayer[] {
   return Array.from({ length: config.layers }, (_, index) => {
     const prefix = `model.layers.${index}.mlp`
     const hasExperts = config.sparseLayers[index] === true
     const experts = (): FeedForward =>
       createExperts(weights, prefix, config, {
         router: (logits, { givenRoutes, selectMissing }) =>
-          routeBySoftmax(logits, {
+          softmaxRouter(logits, {
             topK: config.expertsPerToken,
-            dtype: idDtype,
-            normalize: config.normalizeTopK,
+            isNormalised: config.normalizeTopK,
             given: givenRoutes,
             selectMissing,
           }),
