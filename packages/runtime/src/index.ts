@@ -20,9 +20,10 @@ export {
   type ProcessEvents,
   runLifecycle,
 } from './process/lifecycle.ts'
+export { type StartOptions, startSft } from './process/start-sft.ts'
 export { missingModels } from './report/check-models.ts'
 export { type CompositionReport, reportOf } from './report/composition-report.ts'
 export { jsonSchemaOf } from './report/json-schema.ts'
-export { missingRoles, missingRolesSentence } from './report/missing-roles.ts'
+export { missingRoles, missingRolesSentence, rootsOf } from './report/missing-roles.ts'
 export { renderCauses, renderError, renderReport } from './report/render.ts'
 export { outputFolder, resolvedToml, writeResolved } from './report/write-resolved.ts'

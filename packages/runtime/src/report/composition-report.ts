@@ -41,7 +41,7 @@ interface ReportedKey {
 }
 
 export function reportOf(composition: Composition, unavailable: readonly UnavailableKey[], written: readonly string[]): CompositionReport {
-  const missing = missingRoles(composition.roles)
+  const missing = missingRoles(composition.root, composition.roles)
   const shown = <Key extends { readonly path: string; readonly value: unknown; readonly source: UnavailableKey['source'] }>(key: Key) => ({
     ...key,
     given: givenAt(composition, key.path, key.value),

@@ -1,7 +1,7 @@
-import type { Claim } from '@trilithon/core'
+import type { Claim, ConfigurationSlot } from '@trilithon/core'
 import { z } from 'zod'
 import { findRoot, type RootName } from '../compose/root-definitions.ts'
-import { discriminatorOf, kindOf, shapeOf } from '../config/shape.ts'
+import { discriminatorOf, kindOf, recordValueOf, shapeOf } from '../config/shape.ts'
 import { splitPath } from '../config/tree.ts'
 import { builtInPlugins } from '../plugins/built-in.ts'
 import { knownPlugins, schemaOfKnownClaim } from '../plugins/known-plugins.ts'
@@ -29,7 +29,6 @@ export function jsonSchemaOf(rootName: RootName): JsonSchema {
     for (const { from, to } of root.moves ?? []) addMove(own, splitPath(from), splitPath(to))
     if (at.length === 0) {
       Object.assign(propertiesOf(whole), own.properties)
-      if (own.$defs !== undefined) whole.$defs = { ...whole.$defs, ...own.$defs }
     } else propertiesOf(whole)[at.join('.')] = own
   }
   propertiesOf(whole)['@'] = {
@@ -40,7 +39,11 @@ export function jsonSchemaOf(rootName: RootName): JsonSchema {
 }
 
 function plain(schema: z.ZodType): JsonSchema {
-  const { $schema: _, ...converted } = z.toJSONSchema(schema, {
+  const {
+    $schema: _,
+    $defs: __,
+    ...converted
+  } = z.toJSONSchema(schema, {
     io: 'input',
     unrepresentable: 'any',
     override: ({ zodSchema, jsonSchema }) => {
@@ -55,6 +58,10 @@ function plain(schema: z.ZodType): JsonSchema {
           required: (option.required ?? []).filter((key) => key !== discriminator),
         }))
       }
+      // Free values are `{}` instead of a definition that refers to itself.
+      const value = recordValueOf(zodSchema)
+      if (value !== undefined && kindOf(value) === 'lazy') jsonSchema.additionalProperties = {}
+      if (value !== undefined) delete jsonSchema.propertyNames
       if (kindOf(zodSchema) === 'nullable' && Array.isArray(jsonSchema.anyOf)) jsonSchema.anyOf.push({ const: 'None' })
     },
   })
@@ -66,15 +73,19 @@ function propertiesOf(schema: JsonSchema): Record<string, JsonSchema> {
   return schema.properties as Record<string, JsonSchema>
 }
 
-/** The object schemas at a path: through nullable tables, members of unions and items of lists. */
-function tablesAt(schema: JsonSchema, path: readonly string[]): JsonSchema[] {
-  const alternatives = [schema, ...((schema.anyOf ?? []) as JsonSchema[])].filter((one) => one.type === 'object' || one.type === 'array')
-  const [key, ...rest] = path
-  if (key === undefined) return alternatives.filter((one) => one.type === 'object')
-  return alternatives.flatMap((one) => {
+/** What a key (`*` for an item) may be below a schema: through nullable tables and members of unions. */
+function below(schema: JsonSchema, key: string): JsonSchema[] {
+  return [schema, ...((schema.anyOf ?? []) as JsonSchema[])].flatMap((one) => {
     const next = key === '*' ? (one.items as JsonSchema | undefined) : (one.properties as Record<string, JsonSchema> | undefined)?.[key]
-    return next === undefined ? [] : tablesAt(next, rest)
+    return next === undefined ? [] : [next]
   })
+}
+
+/** The object schemas at a path. */
+function tablesAt(schema: JsonSchema, path: readonly string[]): JsonSchema[] {
+  const [key, ...rest] = path
+  if (key !== undefined) return below(schema, key).flatMap((next) => tablesAt(next, rest))
+  return [schema, ...((schema.anyOf ?? []) as JsonSchema[])].filter(({ type }) => type === 'object')
 }
 
 /** Keys of plugins without `type`, at their tables. */
@@ -87,7 +98,7 @@ function addClaims(own: JsonSchema, rootName: string): void {
 }
 
 /** A slot takes the variants that are known and any other `type`, since a plugin may be installed that this list does not know. */
-function addSlot(own: JsonSchema, rootName: string, slot: { at: string; description: string }): void {
+function addSlot(own: JsonSchema, rootName: string, slot: ConfigurationSlot): void {
   const path = splitPath(slot.at)
   const key = path.at(-1) ?? ''
   const variants = allClaims().flatMap(({ at, type, keys }): JsonSchema[] => {
@@ -98,8 +109,10 @@ function addSlot(own: JsonSchema, rootName: string, slot: { at: string; descript
   for (const place of tablesAt(own, path.slice(0, -1))) {
     const existing = propertiesOf(place)[key]
     const known = existing === undefined ? [] : ((existing.anyOf as JsonSchema[] | undefined) ?? [existing])
-    const other: JsonSchema = { type: 'object', properties: { type: { type: 'string' } }, required: ['type'] }
-    propertiesOf(place)[key] = { description: slot.description, anyOf: [...known, ...variants, other, { const: 'None' }] }
+    const taken = [...known, ...variants].flatMap((one) => (propertiesOf(one).type as { const?: string } | undefined)?.const ?? [])
+    const empty: JsonSchema[] = slot.defaultType === null ? [{ const: 'None' }] : []
+    const other: JsonSchema = { type: 'object', properties: { type: { type: 'string', not: { enum: taken } } }, required: ['type'] }
+    propertiesOf(place)[key] = { description: slot.description, anyOf: [...known, ...variants, other, ...empty] }
   }
 }
 
@@ -110,17 +123,18 @@ function addMove(own: JsonSchema, from: readonly string[], to: readonly string[]
     (table) => (table.properties as Record<string, JsonSchema> | undefined)?.[key] ?? [],
   )[0] as JsonSchema | undefined
   if (target === undefined) return
-  let tables = [own]
-  for (const part of from.slice(0, -1)) {
-    tables = tables.flatMap((table) => {
-      const found = tablesAt(table, [part])
-      if (found.length > 0 || part === '*') return found
-      const made: JsonSchema = { type: 'object', properties: {} }
-      propertiesOf(table)[part] = made
-      return [made]
-    })
-  }
-  for (const table of tables) propertiesOf(table)[from.at(-1) ?? ''] ??= target
+  const tables = from.slice(0, -1).reduce<JsonSchema[]>(
+    (schemas, part) =>
+      schemas.flatMap((schema) => {
+        const found = below(schema, part)
+        if (found.length > 0 || part === '*' || schema.type !== 'object') return found
+        const made: JsonSchema = { type: 'object', properties: {} }
+        propertiesOf(schema)[part] = made
+        return [made]
+      }),
+    [own],
+  )
+  for (const table of tables.flatMap((one) => tablesAt(one, []))) propertiesOf(table)[from.at(-1) ?? ''] ??= target
 }
 
 function allClaims(): { at: string; type: string | undefined; keys: () => z.ZodObject }[] {

@@ -1,0 +1,73 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { describe, expect, it } from 'vitest'
+import { lookupSchemas } from '../src/compose/lookup-schemas.ts'
+import { findRoot, type RootName, rootNames } from '../src/compose/root-definitions.ts'
+import { gather } from '../src/config/gather.ts'
+import { toPlain } from '../src/config/tree.ts'
+import { builtInPlugins } from '../src/plugins/built-in.ts'
+import { knownPlugins } from '../src/plugins/known-plugins.ts'
+import { jsonSchemaOf } from '../src/report/json-schema.ts'
+import { placeOf, project, shippedFiles, shippedFolder } from '../src/roots/__fixtures__/shipped-files.ts'
+import { badFiles, badFolder } from './bad-corpus.ts'
+
+// Another validator than the one that judges configurations.
+const ajv = new Ajv2020({ strict: false, allErrors: true })
+const validators = Object.fromEntries(rootNames.map((name) => [name, ajv.compile(jsonSchemaOf(name))]))
+
+/** Composed files as JSON, before anything of ours has judged or moved a key. */
+function written(root: RootName, argv: readonly string[], folder: string): unknown {
+  const lookup = lookupSchemas(findRoot(root).mounts, builtInPlugins, knownPlugins())
+  const { tree, problems } = gather(argv, folder, lookup)
+  expect(problems).toEqual([])
+  // A number beyond 2^53 stays a number for JSON Schema.
+  return JSON.parse(JSON.stringify(toPlain(tree), (_, value) => (typeof value === 'bigint' ? Number(value) : value)))
+}
+
+function faults(root: RootName, value: unknown): string[] {
+  const validate = validators[root]
+  if (validate === undefined || validate(value)) return []
+  return (validate.errors ?? []).map(({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`)
+}
+
+describe('JSON Schema', () => {
+  it.each(rootNames)('of %s is JSON Schema, and accepts an empty file', (name) => {
+    expect(ajv.validateSchema(jsonSchemaOf(name))).toBe(true)
+    expect(faults(name, {})).toEqual([])
+  })
+
+  it.each(shippedFiles)('accepts %s', (file) => {
+    const { root, files } = placeOf(file)
+    expect(
+      faults(
+        root,
+        written(
+          root,
+          files.flatMap((one) => ['@', one]),
+          shippedFolder,
+        ),
+      ),
+    ).toEqual([])
+  })
+
+  it.each(['rl', 'sft'] as const)('accepts examples/reverse-text/%s.toml', (root) => {
+    expect(faults(root, written(root, ['@', `examples/reverse-text/${root}.toml`], project))).toEqual([])
+  })
+
+  // A schema of single files cannot say that something is missing from all of them together; JSON has no dates.
+  const beyondSchemas = /required-key|no-orchestrator|date-|environment-variable|key-named-proto|in-free-table/
+  const structural = badFiles().filter(
+    ({ file, code, argv }) =>
+      ['CONFIG_VALUE_INVALID', 'CONFIG_KEY_UNKNOWN'].includes(code) &&
+      !/^(files|flags)\//.test(file) &&
+      !beyondSchemas.test(file) &&
+      argv.length === 2,
+  )
+
+  it('is put to the test by the structural members of the corpus of bad configurations', () => {
+    expect(structural.length).toBeGreaterThan(40)
+  })
+
+  it.each(structural.map((bad) => [bad.file, bad] as const))('rejects %s', (_, { root, argv }) => {
+    expect(faults(root, written(root, argv, badFolder))).not.toEqual([])
+  })
+})
