@@ -1,13 +1,19 @@
 /** One case per way to call an op: what it takes, so that the tests can ask every op the same questions. */
+import type { DType } from '@trilithon/native'
 import {
+  type AttentionTarget,
   add,
   attention,
+  type ChosenKeys,
   copy,
   embedding,
   expertLinear,
   fromArray,
   headMatmul,
+  indexerKl,
+  indexScores,
   latentAttention,
+  latentAttentionWithLse,
   layerNorm,
   linear,
   lmHead,
@@ -51,6 +57,22 @@ const tablesFor = (x: Tensor, half: number) =>
       Array.from({ length: half }, (_, i) => 100 ** (-i / half)),
     ),
   )
+
+const chosenKeys = (): ChosenKeys => ({ indices: fromArray('i32', [4, 2], [0, 9, 0, 1, 0, 2, 1, 3]), counts: ids([1, 2, 2, 2]) })
+
+/** An attention of two heads over four rows, for indexers to learn from. */
+function attentionTarget(dtype: DType, chosen: ChosenKeys | null): AttentionTarget {
+  const wave = (shape: readonly number[], phase: number) =>
+    fromArray(
+      dtype,
+      shape,
+      Array.from({ length: shape.reduce((count, size) => count * size, 1) }, (_, i) => Math.fround(Math.sin(3 * i + phase))),
+    )
+  const q = { latent: wave([4, 2, 5], 0), rotary: wave([4, 2, 3], 1) }
+  const keys = { latent: wave([4, 5], 2), rotary: wave([4, 3], 3) }
+  const { lse } = latentAttentionWithLse(q, keys, packDocuments([4]), chosen, 0.4)
+  return { q, keys, lse, scale: 0.4 }
+}
 
 export const opCases: readonly OpCase[] = [
   { name: 'rms-norm', inputs: [[3, 5], [5]], run: (x, weight) => rmsNorm(x as Tensor, weight as Tensor, 1e-5), rows: [0] },
@@ -264,5 +286,39 @@ export const opCases: readonly OpCase[] = [
       return add(y, x as Tensor)
     },
     rows: [0],
+  },
+  {
+    name: 'index scores of chosen keys',
+    inputs: [
+      [4, 2, 3],
+      [4, 3],
+      [4, 2],
+    ],
+    run: (q, k, weights) =>
+      indexScores({ q: q as Tensor, k: k as Tensor, weights: weights as Tensor }, packDocuments([4]), chosenKeys(), 0.5),
+  },
+  {
+    name: 'indexer-kl of chosen keys',
+    inputs: [
+      [4, 2, 3],
+      [4, 3],
+      [4, 2],
+    ],
+    run: (q, k, weights) => {
+      const index = { q: q as Tensor, k: k as Tensor, weights: weights as Tensor }
+      return indexerKl(index, attentionTarget(index.q.dtype, chosenKeys()), packDocuments([4]), chosenKeys(), 0.5)
+    },
+  },
+  {
+    name: 'indexer-kl of all keys',
+    inputs: [
+      [4, 2, 3],
+      [4, 3],
+      [4, 2],
+    ],
+    run: (q, k, weights) => {
+      const index = { q: q as Tensor, k: k as Tensor, weights: weights as Tensor }
+      return indexerKl(index, attentionTarget(index.q.dtype, null), packDocuments([4]), null, 0.5)
+    },
   },
 ]

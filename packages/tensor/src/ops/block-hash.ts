@@ -1,6 +1,6 @@
 /** Names of KV blocks: a chain of SHA-256 over the tokens of a prefix. Arrays of the host in and out. */
 import type { KVKey } from '@trilithon/core'
-import { blockHashChain, blockHashRoot } from '@trilithon/native'
+import { blockHashChain, blockHashDigest, blockHashRoot } from '@trilithon/native'
 import { scope } from '../scope.ts'
 import { empty, fromArray, type Tensor, toArray } from '../tensor.ts'
 
@@ -17,6 +17,15 @@ export function kvRootHash(key: Pick<KVKey, 'salt' | 'profile' | 'format' | 'ten
       tenant: textTensor(key.tenant).handle,
       hash: hash.handle,
     })
+    return toArray(hash) as Uint8Array
+  })
+}
+
+/** SHA-256 of bytes. */
+export function sha256(bytes: Uint8Array): Uint8Array {
+  return scope(() => {
+    const hash = empty('u8', [hashBytes])
+    blockHashDigest({ bytes: fromArray('u8', [bytes.length], bytes).handle, hash: hash.handle })
     return toArray(hash) as Uint8Array
   })
 }

@@ -11,6 +11,7 @@ import {
   record,
   scatterBlocks,
   scope,
+  sha256,
   toArray,
   zeros,
 } from '../index.ts'
@@ -54,6 +55,10 @@ test('names of blocks are what SHA-256 of their parts is', () => {
     .update(Buffer.from(Int32Array.of(3, 4).buffer))
     .digest()
   expect(blocks.map((block) => Buffer.from(block))).toEqual([expect.any(Buffer), second])
+  for (const length of [0, 1, 64]) {
+    const bytes = new Uint8Array(length).fill(7)
+    expect(Buffer.from(sha256(bytes))).toEqual(createHash('sha256').update(bytes).digest())
+  }
   expect(kvBlockHashes(root, Int32Array.of(1), 2)).toEqual([])
   expect(() => kvBlockHashes(root, Int32Array.of(-1, 2), 2)).toThrowError(
     expect.objectContaining({ code: 'NATIVE_ARGUMENT_INVALID', path: 'block-hash.chain.tokens' }),

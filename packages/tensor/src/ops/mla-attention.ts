@@ -2,7 +2,7 @@
 import { mlaAttentionBackward, mlaAttentionForward, mlaAttentionPaged } from '@trilithon/native'
 import type { BackwardStep } from '../backward-step.ts'
 import { atomic } from '../scope.ts'
-import { recorder, refuseRecording } from '../tape.ts'
+import { detach, recorder, refuseRecording } from '../tape.ts'
 import { empty, emptyLike, type Tensor } from '../tensor.ts'
 import { heldSequences, type PackedSequences, type PagedSequences, packedArguments, pagedArguments, tensorsOf } from './sequences.ts'
 
@@ -28,6 +28,13 @@ export interface LatentKeys {
   readonly rotary: Tensor
 }
 
+export interface LatentAttentionResult {
+  /** [queries, heads, latent_width]: still latent. */
+  readonly out: Tensor
+  /** Logarithm of the sum of each row's weights before they were normalised, [queries, heads]: what `indexerKl` needs. No gradient flows through it. */
+  readonly lse: Tensor
+}
+
 /** Within packed documents, over all keys or the chosen ones. Gives [queries, heads, latent_width]: still latent. */
 export function latentAttention(
   q: LatentQueries,
@@ -36,27 +43,51 @@ export function latentAttention(
   chosen: ChosenKeys | null,
   scale: number,
 ): Tensor {
+  return atomic(() => attend(q, keys, sequences, chosen, scale, recorder(q.latent, q.rotary, keys.latent, keys.rotary) !== null).out)
+}
+
+/** The same, with its sums. */
+export function latentAttentionWithLse(
+  q: LatentQueries,
+  keys: LatentKeys,
+  sequences: PackedSequences,
+  chosen: ChosenKeys | null,
+  scale: number,
+): LatentAttentionResult {
   return atomic(() => {
-    const inputs = [q.latent, q.rotary, keys.latent, keys.rotary]
-    const tape = recorder(...inputs)
-    const out = emptyLike(q.latent)
-    const lse = tape === null ? null : empty(q.latent.dtype, q.latent.shape.slice(0, 2))
-    mlaAttentionForward({
-      q: q.latent.handle,
-      qRope: q.rotary.handle,
-      latent: keys.latent.handle,
-      rope: keys.rotary.handle,
-      ...packedArguments(sequences),
-      indices: chosen?.indices.handle,
-      counts: chosen?.counts.handle,
-      out: out.handle,
-      lse: lse?.handle,
-      scale,
-    })
-    const fixed = [chosen?.indices ?? null, chosen?.counts ?? null, ...tensorsOf(sequences)]
-    tape?.add('latent-attention', [...inputs, ...fixed], [out], [...inputs, out, lse, ...fixed], (step) => gradient(step, scale))
-    return out
+    const { out, lse } = attend(q, keys, sequences, chosen, scale, true)
+    return { out, lse: detach(lse as Tensor) }
   })
+}
+
+function attend(
+  q: LatentQueries,
+  keys: LatentKeys,
+  sequences: PackedSequences,
+  chosen: ChosenKeys | null,
+  scale: number,
+  needsLse: boolean,
+): { readonly out: Tensor; readonly lse: Tensor | null } {
+  const inputs = [q.latent, q.rotary, keys.latent, keys.rotary]
+  const out = emptyLike(q.latent)
+  const lse = needsLse ? empty(q.latent.dtype, q.latent.shape.slice(0, 2)) : null
+  mlaAttentionForward({
+    q: q.latent.handle,
+    qRope: q.rotary.handle,
+    latent: keys.latent.handle,
+    rope: keys.rotary.handle,
+    ...packedArguments(sequences),
+    indices: chosen?.indices.handle,
+    counts: chosen?.counts.handle,
+    out: out.handle,
+    lse: lse?.handle,
+    scale,
+  })
+  const fixed = [chosen?.indices ?? null, chosen?.counts ?? null, ...tensorsOf(sequences)]
+  recorder(...inputs)?.add('latent-attention', [...inputs, ...fixed], [out], [...inputs, out, lse, ...fixed], (step) =>
+    gradient(step, scale),
+  )
+  return { out, lse }
 }
 
 function gradient(step: BackwardStep, scale: number): void {

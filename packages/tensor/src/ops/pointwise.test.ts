@@ -1,5 +1,19 @@
 import { afterEach, expect, test } from 'vitest'
-import { add, copyInto, elementary, fromArray, liveTensors, record, scope, slice, toArray, transpose, zeros } from '../index.ts'
+import {
+  add,
+  addScaledInto,
+  copyInto,
+  elementary,
+  fill,
+  fromArray,
+  liveTensors,
+  record,
+  scope,
+  slice,
+  toArray,
+  transpose,
+  zeros,
+} from '../index.ts'
 
 afterEach(() => expect(liveTensors()).toMatchObject({ tensors: 0, bytes: 0 }))
 
@@ -13,6 +27,11 @@ test('arguments may have gaps; shapes must agree', () => {
     const target = zeros('u8', [2, 3])
     copyInto(slice(target, 1, 1, 3), fromArray('u8', [2, 2], [1, 2, 3, 4]))
     expect([...toArray(target)]).toEqual([0, 1, 2, 0, 3, 4])
+    fill(slice(x, 0, 0, 1), 10)
+    addScaledInto(x, fromArray('f32', [2, 2], [1, 1, 2, 2]), 0)
+    addScaledInto(x, fromArray('f32', [2, 2], [1, 1, 2, 2]), -0.5)
+    expect([...toArray(x)]).toEqual([9.5, 9.5, 2, 3])
+    expect(x.writes).toBe(2)
   })
 })
 

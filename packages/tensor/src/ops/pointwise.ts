@@ -1,5 +1,13 @@
 /** Element by element: all arguments of a call have one shape, with gaps or without. Results have none. */
-import { pointwiseAdd, pointwiseCopy, pointwiseMultiply, pointwiseMultiplyAdd, pointwiseScale } from '@trilithon/native'
+import {
+  pointwiseAdd,
+  pointwiseAddScaled,
+  pointwiseCopy,
+  pointwiseFill,
+  pointwiseMultiply,
+  pointwiseMultiplyAdd,
+  pointwiseScale,
+} from '@trilithon/native'
 import type { BackwardStep } from '../backward-step.ts'
 import { atomic } from '../scope.ts'
 import { recorder } from '../tape.ts'
@@ -64,5 +72,17 @@ export function copy(x: Tensor): Tensor {
 /** Copies the elements of `source` into `target`, which may have gaps. Not differentiable: for buffers such as pages. */
 export function copyInto(target: Tensor, source: Tensor): void {
   pointwiseCopy({ x: source.handle, y: target.handle })
+  target.writes++
+}
+
+/** target += factor * source, with one rounding. Not differentiable: for running averages and sums. */
+export function addScaledInto(target: Tensor, source: Tensor, factor: number): void {
+  pointwiseAddScaled({ x: source.handle, y: target.handle, factor })
+  target.writes++
+}
+
+/** Sets every element. Not differentiable. */
+export function fill(target: Tensor, value: number): void {
+  pointwiseFill({ y: target.handle, value })
   target.writes++
 }

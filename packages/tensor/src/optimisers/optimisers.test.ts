@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import {
   createAdamW,
+  createMuon,
   createSgd,
   createSignSgd,
   fromArray,
@@ -24,6 +25,7 @@ const makers: Readonly<Record<string, (parameters: Iterable<Trainable>) => Optim
   adamw: (parameters) => createAdamW(parameters, { weightDecay: 0.1, beta1: 0.9, beta2: 0.95 }),
   sgd: (parameters) => createSgd(parameters, { weightDecay: 0.1, momentum: 0.9, isNesterov: true }),
   'sgd without momentum': (parameters) => createSgd(parameters, { weightDecay: 0, momentum: 0, isNesterov: false }),
+  muon: (parameters) => createMuon(parameters, { weightDecay: 0, momentum: 0.95, adamw: { beta1: 0.9, beta2: 0.95 } }),
   'sign sgd': (parameters) => createSignSgd(parameters, { weightDecay: 0 }),
 }
 
@@ -128,6 +130,35 @@ test('AdamW is the formula', () => {
         details: expect.objectContaining({ given: 'f64 [2]' }),
       }),
     )
+    optimiser.dispose()
+  })
+})
+
+test('Muon makes the update of a matrix orthogonal and leaves embedding, head and vectors to Adam', () => {
+  scope(() => {
+    const trainable = (name: string, shape: readonly number[], values: readonly number[]): Trainable => ({
+      name,
+      isTrainable: true,
+      value: fromArray('f64', shape, new Float64Array(values.length)),
+      gradient: fromArray('f64', shape, values),
+    })
+    const matrix = trainable('layers.0.up', [2, 2], [3, 1, 0, 2])
+    const head = trainable('lm_head.weight', [2, 2], [3, 1, 0, 2])
+    const optimiser = createMuon([matrix, head, trainable('norm', [2], [1, 2])], {
+      weightDecay: 0,
+      momentum: 0.9,
+      adamw: { beta1: 0.9, beta2: 0.9 },
+    })
+    expect(optimiser.states.map(({ name }) => name)).toEqual([
+      'muon.velocity.layers.0.up',
+      ...['adamw.mean.lm_head.weight', 'adamw.mean.norm', 'adamw.square.lm_head.weight', 'adamw.square.norm', 'adamw.steps'],
+    ])
+    optimiser.step({ learningRate: 1 })
+    const [a, b, c, d] = [...toArray(matrix.value)].map((value) => Number(value) / (0.2 * Math.sqrt(2))) as [number, number, number, number]
+    // Rows of length near 1 that stand at a right angle, as Newton-Schulz with dion's coefficients gives them.
+    expect(Math.abs(Math.hypot(a, b) - 1)).toBeLessThan(0.35)
+    expect(Math.abs(a * c + b * d)).toBeLessThan(0.35)
+    expect([...toArray(head.value)][1]).toBeCloseTo(-1, 6)
     optimiser.dispose()
   })
 })
