@@ -82,11 +82,16 @@ async function diagnose(environment: NodeJS.ProcessEnv): Promise<Diagnosis> {
     if (!TrilithonError.is(error)) throw error
     findings.push({ name: 'native addon', available: false, detail: `${error.message} ${error.hint ?? ''}`.trim() })
   }
-  const { missingRoles } = await import('@trilithon/runtime')
+  const { rootsOf } = await import('@trilithon/runtime')
   const { roles } = await import('@trilithon/core')
-  const missing = missingRoles(roles)
-  for (const role of roles)
-    findings.push({ name: `role ${role}`, available: !missing.includes(role), detail: missing.includes(role) ? 'not built yet' : 'built' })
+  for (const role of roles) {
+    const roots = rootsOf(role)
+    findings.push({
+      name: `role ${role}`,
+      available: roots.length > 0,
+      detail: roots.length > 0 ? `built for ${roots.join(', ')}` : 'not built yet',
+    })
+  }
   return { machine, findings }
 }
 

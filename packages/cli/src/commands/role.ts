@@ -39,7 +39,9 @@ async function runRole(root: RootName, words: readonly string[], host: CommandLi
     host.stdout.write(roleHelp(root))
     return 0
   }
-  const { compose, missingModels, missingRolesSentence, renderReport, reportOf, writeResolved } = await import('@trilithon/runtime')
+  const { compose, missingModels, missingRolesSentence, renderReport, reportOf, startSft, writeResolved } = await import(
+    '@trilithon/runtime'
+  )
   const composition = await compose({ root, argv, workingDirectory: host.workingDirectory, environment: host.environment })
   const unavailable = [...composition.unavailable, ...missingModels(composition, host.environment)]
 
@@ -50,7 +52,11 @@ async function runRole(root: RootName, words: readonly string[], host: CommandLi
     return 0
   }
   refuseStart(root, composition, unavailable, missingRolesSentence)
-  return 0
+  const colors = usesColors(host.stderr, host.environment)
+  const { status, error } = await startSft(composition, { environment: host.environment, output: host.stdout, colors })
+  // What stopped it is told like every other error.
+  if (error !== undefined) throw error
+  return status
 }
 
 /** A real start needs everything that the configuration asks for; all that is missing is said at once. */

@@ -22,8 +22,15 @@ export const TrainerModelTable = z.strictObject({
     }),
   ac: z
     .strictObject({
-      mode: z.enum(['full', 'selective']).default('full').describe('Recompute whole layers, or the parts named by `targets`.'),
-      freq: z.int().min(1).default(1).describe('Every n-th layer is recomputed.'),
+      mode: z.enum(['full', 'selective']).default('full').meta({
+        description: 'Recompute whole layers, or the parts named by `targets`.',
+        unavailable: 'Only whole layers are recomputed.',
+      }),
+      freq: z
+        .int()
+        .min(1)
+        .default(1)
+        .meta({ description: 'Every n-th layer is recomputed.', unavailable: 'Every layer is recomputed, or none.' }),
       targets: z
         .array(z.enum(['norm', 'attn_proj', 'mlp', 'mla_up_proj', 'routed_experts', 'linear_attn']))
         .default(['norm'])
@@ -71,18 +78,32 @@ export const TrainerModelTable = z.strictObject({
     })
     .nullable()
     .default(null)
-    .describe('Share the indices of sparse attention between layers; null does as the model says.'),
+    .meta({
+      description: 'Share the indices of sparse attention between layers; null does as the model says.',
+      unavailable: 'The indices are shared as config.json of the model says.',
+    }),
   index_kl_weight: z
     .number()
     .min(0)
     .default(0)
     .describe('Weight of the KL loss that trains the indexer of sparse attention; 0 leaves the indexer frozen, as in RL.'),
-  freeze_moe_router: z.boolean().default(false).describe('Do not train the weights that choose the experts.'),
+  freeze_moe_router: z
+    .boolean()
+    .default(false)
+    .meta({ description: 'Do not train the weights that choose the experts.', unavailable: 'Routers cannot be frozen yet.' }),
   debug: z
     .strictObject({
-      num_layers: z.int().min(1).nullable().default(null).describe('Build only that many layers; null builds all.'),
+      num_layers: z
+        .int()
+        .min(1)
+        .nullable()
+        .default(null)
+        .meta({ description: 'Build only that many layers; null builds all.', unavailable: 'A model is built whole.' }),
       random_init: z.boolean().default(false).describe('Start from random weights instead of those of the model.'),
-      force_balanced_routing: z.boolean().default(false).describe('Give every expert equally many tokens, whatever the router says.'),
+      force_balanced_routing: z.boolean().default(false).meta({
+        description: 'Give every expert equally many tokens, whatever the router says.',
+        unavailable: 'The router decides always.',
+      }),
     })
     .prefault({})
     .describe('For experiments with speed and memory; the results mean nothing.'),

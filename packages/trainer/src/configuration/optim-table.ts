@@ -16,14 +16,12 @@ export const OptimTable = z
       betas1: beta(0.9, 'Decay of the mean of gradients.'),
       betas2: beta(0.999, 'Decay of the mean of squared gradients.'),
     }),
-    z
-      .strictObject({
-        type: z.literal('sgd').describe('Gradient descent with momentum.'),
-        ...base,
-        nesterov: z.boolean().default(true).describe('Look ahead by the momentum.'),
-        momentum: beta(0.9, 'Decay of the velocity.'),
-      })
-      .meta(notBuilt('sgd')),
+    z.strictObject({
+      type: z.literal('sgd').describe('Gradient descent with momentum.'),
+      ...base,
+      nesterov: z.boolean().default(true).describe('Look ahead by the momentum.'),
+      momentum: beta(0.9, 'Decay of the velocity.'),
+    }),
     z
       .strictObject({
         type: z.literal('muon').describe('Orthogonalised momentum for matrices, Adam for the rest.'),
@@ -33,7 +31,7 @@ export const OptimTable = z
         betas2: beta(0.95, 'Decay of the mean of squared gradients, for what is not a matrix.'),
       })
       .meta(notBuilt('muon')),
-    z.strictObject({ type: z.literal('sign_sgd').describe('Steps by the sign of the gradient.'), ...base }).meta(notBuilt('sign_sgd')),
+    z.strictObject({ type: z.literal('sign_sgd').describe('Steps by the sign of the gradient.'), ...base }),
   ])
   .prefault({ type: 'adamw' })
   .describe('The optimiser.')

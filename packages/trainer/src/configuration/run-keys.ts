@@ -41,5 +41,9 @@ export const trainerRunKeys = {
 }
 
 export const TrainerLogTable = LogTable.extend({
+  log_data: LogTable.shape.log_data.meta({
+    ...LogTable.shape.log_data.meta(),
+    unavailable: 'The data that is trained on is not logged yet.',
+  }),
   ranks_filter: z.array(z.int().min(0)).default([0]).describe('Ranks whose lines are shown.'),
 })

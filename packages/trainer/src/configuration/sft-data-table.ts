@@ -3,10 +3,10 @@ import { z } from 'zod'
 const base = {
   batch_size: z.int().min(1).default(128).describe('Packed rows per optimiser step.'),
   seq_len: z.int().min(1).default(128).describe('Tokens of a packed row.'),
-  pack_function: z
-    .enum(['cat', 'stack'])
-    .default('cat')
-    .describe('"cat" joins documents to one row per micro-batch, "stack" sorts them into rows of like lengths.'),
+  pack_function: z.enum(['cat', 'stack']).default('cat').meta({
+    description: '"cat" joins documents to one row per micro-batch, "stack" sorts them into rows of like lengths.',
+    unavailable: 'Documents are packed by "cat" only.',
+  }),
   micro_batch_size: z.int().min(1).default(1).describe('Rows per forward pass.'),
 }
 
@@ -15,9 +15,17 @@ export const SftTextTable = z.strictObject({
   type: z.literal('sft').describe('Rows with `messages`, or with `prompt` and `completion`.'),
   ...base,
   name: z.string().min(1).default('PrimeIntellect/Reverse-Text-SFT').describe('File, folder, or name on Hugging Face.'),
-  subsets: z.array(z.string()).nullable().default(null).describe('Subsets that are mixed; null takes the default one.'),
+  subsets: z
+    .array(z.string())
+    .nullable()
+    .default(null)
+    .meta({ description: 'Subsets that are mixed; null takes the default one.', unavailable: 'Subsets are not mixed yet.' }),
   splits: z.array(z.string()).nullable().default(null).describe('Split of each subset; null takes "train".'),
-  probabilities: z.array(z.number().min(0).max(1)).nullable().default(null).describe('Share of each subset; null follows their sizes.'),
+  probabilities: z
+    .array(z.number().min(0).max(1))
+    .nullable()
+    .default(null)
+    .meta({ description: 'Share of each subset; null follows their sizes.', unavailable: 'Subsets are not mixed yet.' }),
   stopping_strategy: z
     .enum(['first_exhausted', 'all_exhausted'])
     .default('all_exhausted')

@@ -1,7 +1,7 @@
 import { defineConfigurationRoot } from '@trilithon/core'
 import { deriveSft, sftNotices, sftRules } from './sft-rules.ts'
 import { SftSchema } from './sft-schema.ts'
-import { modelNotices, modelRules } from './trainer-rules.ts'
+import { modelNotices, modelRules, schedulerRules } from './trainer-rules.ts'
 
 /** The root `sft`: supervised training on text. */
 export const sftRoot = defineConfigurationRoot({
@@ -12,6 +12,7 @@ export const sftRoot = defineConfigurationRoot({
   *rules(config) {
     yield* modelRules(config)
     yield* sftRules(config)
+    yield* schedulerRules(config)
   },
   *notices(config) {
     yield* modelNotices(config)

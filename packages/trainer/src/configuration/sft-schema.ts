@@ -37,7 +37,10 @@ export const SftSchema = z.strictObject({
       z.strictObject({
         type: z.literal('single_node').describe('One machine.'),
         gpus_per_node: z.int().min(1).default(8).describe('GPUs of a node.'),
-        num_gpus: z.int().min(1).default(1).describe('GPUs, or processes where there are none, that train.'),
+        num_gpus: z.int().min(1).default(1).meta({
+          description: 'GPUs, or processes where there are none, that train.',
+          unavailable: 'One process trains.',
+        }),
       }),
     ])
     .prefault({ type: 'single_node' })

@@ -1,14 +1,16 @@
 import type { CheckProblem, ConfigurationNotice } from '@trilithon/core'
 import type { z } from 'zod'
 import type { TrainerModel } from './model-table.ts'
-import type { OptimTable } from './optim-table.ts'
+import type { OptimTable, SchedulerTable } from './optim-table.ts'
 import { modelPluginKeys } from './plugin-keys.ts'
 import type { TrainerConfiguration } from './trainer-schema.ts'
 
 type Optim = z.output<typeof OptimTable>
+type Scheduler = z.output<typeof SchedulerTable>
 
 /** What the rules of `trainer` and `sft` have in common read. */
 export interface ModelHolder {
+  readonly scheduler: Scheduler
   readonly model: TrainerModel
   readonly optim: Optim
   readonly ckpt: { readonly weights: object | null } | null
@@ -135,6 +137,25 @@ export function* modelRules(config: ModelHolder): Iterable<CheckProblem> {
       message: `trace_path needs max_steps below 10, and it is ${config.max_steps ?? 'not set'}`,
       path: 'trace_path',
       hint: 'Set max_steps to at most 9: traces grow fast.',
+    }
+}
+
+/** A schedule that falls towards the end needs one, and room for its parts. */
+export function* schedulerRules({ scheduler, max_steps: maxSteps }: Pick<ModelHolder, 'scheduler' | 'max_steps'>): Iterable<CheckProblem> {
+  if (scheduler.type === 'constant') return
+  const decay = scheduler.type === 'linear' ? scheduler.decay_steps : 1
+  if (decay === 0) return
+  if (maxSteps === null)
+    yield {
+      message: `scheduler "${scheduler.type}" falls towards the end of the run, and max_steps is not set`,
+      path: 'scheduler.type',
+      hint: scheduler.type === 'linear' ? 'Set max_steps, or scheduler.decay_steps = 0.' : 'Set max_steps.',
+    }
+  else if (scheduler.warmup_steps + decay > maxSteps)
+    yield {
+      message: `the parts of the schedule take ${scheduler.warmup_steps + decay} steps, and the run has ${maxSteps}`,
+      path: 'scheduler.warmup_steps',
+      hint: 'Shorten the warm-up or the decay.',
     }
 }
 

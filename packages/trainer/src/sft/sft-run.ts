@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type FileLayer, TrilithonError } from '@trilithon/core'
 import { countParameters, createModel, loadModel, type Model, nodeFiles, readModelConfig, saveModel } from '@trilithon/models'
-import { noGrad, scope } from '@trilithon/tensor'
+import { noGrad, type Optimiser, scope } from '@trilithon/tensor'
 import {
   keptSteps,
   listTrainingCheckpoints,
@@ -14,9 +14,8 @@ import type { SftConfiguration } from '../configuration/sft-schema.ts'
 import type { DataLoader } from '../data/data-loader.ts'
 import { type DataPosition, dataStart } from '../data/document-source.ts'
 import { opdLoss, sftLoss } from '../loss/policy-loss.ts'
-import { createAdamW } from '../step/adamw.ts'
+import { createOptimiser } from '../step/create-optimiser.ts'
 import { learningRate } from '../step/learning-rate.ts'
-import type { Optimiser } from '../step/optimiser.ts'
 import { saveSkippedSamples } from '../step/skipped-samples.ts'
 import { scoreMicroBatch, type TrainStepParts, trainStep } from '../step/train-step.ts'
 import { openData, type SftData } from './open-data.ts'
@@ -62,7 +61,7 @@ export async function runSftHere({ setup, listener, isStopped, files = nodeFiles
   let optimiser: Optimiser | undefined
   let data: SftData | undefined
   try {
-    optimiser = openOptimiser(model, setup.config)
+    optimiser = createOptimiser(model.parameters(), setup.config.optim)
     data = await openData({ ...setup, model })
     new SftRun(setup, model, optimiser, data, listener, isStopped, files).run()
   } finally {
@@ -79,14 +78,6 @@ function openModel({ config, modelFolder }: SftSetup, files: FileLayer): Model {
     return createModel(modelConfig, { ...options, seed: 0, configText: text })
   }
   return loadModel(modelFolder, { ...options, files }).model
-}
-
-function openOptimiser(model: Model, { optim }: SftConfiguration): Optimiser {
-  if (optim.type === 'adamw') return createAdamW(model.parameters(), optim)
-  throw new TrilithonError('FEATURE_UNAVAILABLE', `The optimiser ${optim.type} is not built yet.`, {
-    path: 'optim.type',
-    hint: 'Set optim.type = "adamw".',
-  })
 }
 
 class SftRun {

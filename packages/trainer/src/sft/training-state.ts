@@ -1,7 +1,6 @@
 import type { Model } from '@trilithon/models'
-import { scope, type Tensor, toArray, viewOf, write } from '@trilithon/tensor'
+import { type Optimiser, scope, type Tensor, toArray, viewOf, write } from '@trilithon/tensor'
 import type { StateTensor } from '../checkpoint/training-checkpoint.ts'
-import type { Optimiser } from '../step/optimiser.ts'
 
 /** The tensors of a training state by the name that checkpoints have for them: weights, buffers, states of the optimiser. */
 export interface TrainingState {

@@ -3,12 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { MicroBatch } from '@trilithon/core'
 import { createModel, nodeFiles, parseModelConfig } from '@trilithon/models'
-import { liveTensors, toArray, write } from '@trilithon/tensor'
+import { createAdamW, liveTensors, type Optimiser, toArray, write } from '@trilithon/tensor'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Loss } from '../loss/loss.ts'
 import { createDefaultLoss, opdLoss, sftLoss } from '../loss/policy-loss.ts'
 import { documentMicroBatch } from '../packing/pack-documents.ts'
-import { createAdamW } from './adamw.ts'
 import { saveSkippedSamples } from './skipped-samples.ts'
 import { type TrainStepParts, trainStep } from './train-step.ts'
 
@@ -54,7 +53,7 @@ interface Setup extends TrainStepParts {
 }
 function setUp(changes: Partial<TrainStepParts> = {}): Setup {
   const model = createModel(config, { seed: 5 })
-  const optimiser = createAdamW(model.parameters(), { weight_decay: 0.01, betas1: 0.9, betas2: 0.999 })
+  const optimiser = createAdamW(model.parameters(), { weightDecay: 0.01, beta1: 0.9, beta2: 0.999 })
   return {
     model,
     optimiser,
@@ -152,7 +151,7 @@ test('clipping scales to the norm and changes nothing below it', () => {
   const seen: number[] = []
   for (const maxNorm of [null, 1e-3, 1e9]) {
     const parts = setUp({ maxNorm })
-    const optimiser = { ...parts.optimiser, step: ({ gradientScale }: { gradientScale: number }) => void seen.push(gradientScale) }
+    const optimiser: Optimiser = { ...parts.optimiser, step: ({ gradientScale = 1 }) => void seen.push(gradientScale) }
     const { gradientNorm } = trainStep({ ...parts, optimiser }, { microBatches: cutInto(7), learningRate: 1, version: 0 })
     if (maxNorm === 1e-3) expect((seen.at(-1) ?? 0) * gradientNorm).toBeCloseTo(1e-3, 8)
     else expect(seen.at(-1)).toBe(1)

@@ -1,12 +1,10 @@
 import { type MicroBatch, type TrainingMode, TrilithonError } from '@trilithon/core'
 import { createPackedContext, type Model } from '@trilithon/models'
-import { type BackwardSeed, fromArray, item, record, type Tensor, toArray } from '@trilithon/tensor'
+import { type BackwardSeed, fromArray, gradientNorm, item, type Optimiser, record, type Tensor, toArray } from '@trilithon/tensor'
 import type { Loss } from '../loss/loss.ts'
 import { LossMetrics } from '../loss/loss-metrics.ts'
 import { countLossTokens, lossDenominator, microBatchLoss } from '../loss/micro-batch-loss.ts'
 import { ExpertLoad } from './expert-load.ts'
-import { clipScale, gradientNorm } from './gradient-norm.ts'
-import type { Optimiser } from './optimiser.ts'
 import { type BadSample, samplesOf } from './skipped-samples.ts'
 
 export interface TrainStepParts {
@@ -69,7 +67,7 @@ export function trainStep(parts: TrainStepParts, { microBatches, learningRate, v
     loss: 0,
     indexLoss: 0,
   }
-  const report = (skipped: TrainStepReport['skipped'], norm: number, zeroRatio: number): TrainStepReport => ({
+  const report = (skipped: TrainStepReport['skipped'], norm: number): TrainStepReport => ({
     skipped,
     loss: totals.loss,
     tokens: indexTokens,
@@ -81,21 +79,20 @@ export function trainStep(parts: TrainStepParts, { microBatches, learningRate, v
       ...(parts.indexKlWeight > 0 ? { 'index_kl/mean': totals.indexLoss / totals.indexTokens } : {}),
       'optim/lr': learningRate,
       'optim/grad_norm': norm,
-      'optim/zero_grad_ratio': zeroRatio,
     },
     expertLoad: totals.load.counts,
   })
   dropGradients(model)
   try {
     const bad = microBatches.flatMap((batch) => accumulate(parts, batch, totals))
-    if (bad.length > 0) return report({ reason: 'the loss is not finite', samples: bad }, Number.NaN, 0)
-    const { norm, zeroRatio } = gradientNorm(model.parameters())
-    if (!Number.isFinite(norm)) {
+    if (bad.length > 0) return report({ reason: 'the loss is not finite', samples: bad }, Number.NaN)
+    const { norm, scale, notFinite } = gradientNorm(model.parameters(), maxNorm)
+    if (notFinite > 0 || !Number.isFinite(norm)) {
       const samples = samplesWithBadGradients(parts, microBatches, totals)
-      return report({ reason: 'a gradient is not finite', samples }, norm, zeroRatio)
+      return report({ reason: 'a gradient is not finite', samples }, Number.NaN)
     }
-    optimiser.step({ learningRate, gradientScale: clipScale(norm, maxNorm) })
-    return report(null, norm, zeroRatio)
+    optimiser.step({ learningRate, gradientScale: scale })
+    return report(null, norm)
   } finally {
     dropGradients(model)
   }
@@ -184,7 +181,8 @@ function samplesWithBadGradients(parts: TrainStepParts, batches: readonly MicroB
     dropGradients(parts.model)
     const alone = { metrics: new LossMetrics(0), load: new ExpertLoad(), denominator, indexTokens, loss: 0, indexLoss: 0 }
     accumulate(parts, batch, alone)
-    return !Number.isFinite(gradientNorm(parts.model.parameters()).norm)
+    const { norm, notFinite } = gradientNorm(parts.model.parameters(), null)
+    return notFinite > 0 || !Number.isFinite(norm)
   })
   return (found.length > 0 ? found : batches).flatMap((batch) => samplesOf(batch, () => true))
 }
