@@ -25,7 +25,8 @@ export class Slot implements GradientSlot {
 interface Hold {
   readonly tensor: Tensor | null
   readonly parameter: (() => Tensor) | null
-  /** Overwriting a tensor between forward and backward would give wrong gradients: it is noticed by this count. */
+  /** Overwriting memory between forward and backward would give wrong gradients: it is noticed by this count. */
+  readonly memory: Tensor['memory']
   readonly writes: number
 }
 
@@ -94,8 +95,8 @@ export class BackwardStep {
     const hold = this.step.holds[index]
     if (hold === null || hold === undefined) return null
     const tensor = hold.tensor?.heldTensor ?? hold.parameter?.() ?? null
-    const writes = (hold.tensor ?? tensor)?.writes ?? 0
-    if (tensor !== null && writes !== hold.writes)
+    // A parameter that was gathered again has other memory, for which its gathering answers.
+    if (tensor !== null && tensor.memory === hold.memory && tensor.writes !== hold.writes)
       refuse(this.step.name, 'backward', 'tensors as they were in the forward', `${describeShape(tensor)} that was overwritten since`)
     return tensor
   }

@@ -107,12 +107,13 @@ export class Tape {
     const holds = held.map((tensor) => {
       if (tensor === null || tensor === undefined) return null
       const parameter = tensor.slot?.currentValue
-      if (parameter !== undefined) return { tensor: null, parameter, writes: parameter().writes }
+      const { memory, writes } = tensor
+      if (parameter !== undefined) return { tensor: null, parameter, memory, writes }
       if (!inputs.includes(tensor) && !outputs.includes(tensor)) {
         tensor.owner?.remove(tensor)
         owned.add(tensor)
       } else tensor.hold()
-      return { tensor, parameter: null, writes: tensor.writes }
+      return { tensor, parameter: null, memory, writes }
     })
     const slots = outputs.map((output) => {
       if (output.dtype !== 'f32' && output.dtype !== 'f64') return null

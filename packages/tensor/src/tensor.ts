@@ -19,7 +19,7 @@ import {
 } from '@trilithon/native'
 import { Owned } from './owned.ts'
 import { refuse } from './refuse.ts'
-import { adopt } from './scope.ts'
+import { adopt, atomic } from './scope.ts'
 
 /** Where a tensor's memory is. */
 export type Device = 'cpu' | 'cuda'
@@ -49,8 +49,8 @@ export class Tensor extends Owned {
   readonly device: Device = 'cpu'
   /** Set by the tape and by parameters; null for tensors that no gradient reaches. */
   slot: GradientSlot | null = null
-  /** How often the elements were overwritten through this tensor since it was made. */
-  writes = 0
+  /** Shared by all views of one memory: how often it was overwritten. */
+  readonly memory: { writes: number }
   private disposed = false
   /** Backward steps that still need the elements. */
   private holds = 0
@@ -58,13 +58,29 @@ export class Tensor extends Owned {
   private held: Tensor | null = null
 
   /** Takes over a native handle. Use `empty`, `zeros`, `fromArray` or an op to make a tensor. */
-  constructor(handle: TensorHandle, dtype: DType, shape: readonly number[], strides: readonly number[]) {
+  constructor(
+    handle: TensorHandle,
+    dtype: DType,
+    shape: readonly number[],
+    strides: readonly number[],
+    memory: { writes: number } = { writes: 0 },
+  ) {
     super()
     this.handle = handle
+    this.memory = memory
     this.dtype = dtype
     this.shape = shape
     this.strides = strides
     adopt(this)
+  }
+
+  /** How often the memory was overwritten since it was made, by whichever view. Ops that write in place count it up. */
+  get writes(): number {
+    return this.memory.writes
+  }
+
+  set writes(count: number) {
+    this.memory.writes = count
   }
 
   get rank(): number {
@@ -166,14 +182,16 @@ export function zeros(dtype: DType, shape: readonly number[]): Tensor {
 
 /** Copies an array of the host into a new tensor. Plain numbers are rounded to the dtype (f32, f64 and integers). */
 export function fromArray(dtype: DType, shape: readonly number[], array: TypedArray | readonly number[]): Tensor {
-  const tensor = empty(dtype, shape)
-  write(tensor, array)
-  return tensor
+  return atomic(() => {
+    const tensor = empty(dtype, shape)
+    writeTensor(tensor.handle, typedArray(dtype, array))
+    return tensor
+  })
 }
 
 /** Overwrites all elements with an array of the host. */
 export function write(tensor: Tensor, array: TypedArray | readonly number[]): void {
-  writeTensor(tensor.handle, Array.isArray(array) ? hostArray(tensor.dtype, array) : (array as TypedArray))
+  writeTensor(tensor.handle, typedArray(tensor.dtype, array))
   tensor.writes++
 }
 
@@ -201,7 +219,7 @@ export function fromShared(dtype: DType, shape: readonly number[], array: TypedA
  * `isUnowned` keeps it out of every scope.
  */
 export function viewOf(source: Tensor, shape: readonly number[], strides: readonly number[], offset: number, isUnowned = false): Tensor {
-  const view = new Tensor(viewTensor(source.handle, shape, strides, offset), source.dtype, shape, strides)
+  const view = new Tensor(viewTensor(source.handle, shape, strides, offset), source.dtype, shape, strides, source.memory)
   if (isUnowned) view.owner?.remove(view)
   return view
 }
@@ -230,6 +248,10 @@ export const bytesPerElement: Readonly<Record<DType, number>> = {
   u32: 4,
   u16: 2,
   u8: 1,
+}
+
+function typedArray(dtype: DType, array: TypedArray | readonly number[]): TypedArray {
+  return Array.isArray(array) ? hostArray(dtype, array) : (array as TypedArray)
 }
 
 function hostArray(dtype: DType, content: number | readonly number[]): TypedArray {

@@ -81,6 +81,7 @@ test('G1: a value that is given back after the forward and comes again for the b
   backward((x) => rmsNorm(rmsNorm(x, weight.value, 1e-5), weight.value, 1e-5))
   const expected = toArray(weight.gradient as Tensor)
   const stored = toArray(weight.value)
+  expect(weight.value.writes).toBe(1)
   weight.dispose()
   let needed = 0
   const gathering: ParameterGathering = {
