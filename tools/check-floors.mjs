@@ -146,7 +146,8 @@ function checkSources(root, member, byName, rootManifest, add) {
     walk(source.program, (node) => {
       const line = () => source.lineOf(node.start)
       checkSyntax(node, (rule, message, hint) => add(file, line(), rule, message, hint))
-      if (node.type === 'Literal' && byName.has(node.value)) named.add(node.value)
+      const literal = node.type === 'Literal' && typeof node.value === 'string' ? packageOf(node.value) : ''
+      if (byName.has(literal)) named.add(literal)
       const specifier = specifierOf(node)
       if (specifier === undefined) return
 

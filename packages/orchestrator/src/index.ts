@@ -3,7 +3,4 @@
  *
  * @module
  */
-export { orchestratorRoot } from './configuration/orchestrator-root.ts'
-export { environmentName } from './configuration/orchestrator-rules.ts'
-export type { OrchestratorConfiguration } from './configuration/orchestrator-schema.ts'
-export { rendererOf } from './configuration/renderer-of.ts'
+export * from './configuration/index.ts'

@@ -3,12 +3,7 @@
  *
  * @module
  */
-export { meshRules } from './configuration/mesh-rules.ts'
-export { type ModelPluginKeys, modelPluginKeys } from './configuration/plugin-keys.ts'
-export { sftRoot } from './configuration/sft-root.ts'
-export type { SftConfiguration } from './configuration/sft-schema.ts'
-export { trainerRoot } from './configuration/trainer-root.ts'
-export type { TrainerConfiguration } from './configuration/trainer-schema.ts'
+export * from './configuration/index.ts'
 export { createDataLoader, type DataBatch, type DataLoader, type DataLoaderOptions } from './data/data-loader.ts'
 export type { Document } from './data/document.ts'
 export { type DataPosition, type DocumentSource, dataStart } from './data/document-source.ts'

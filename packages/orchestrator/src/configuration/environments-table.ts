@@ -1,4 +1,4 @@
-import { EnvironmentTable, EnvironmentWorkers } from '@trilithon/environments'
+import { EnvironmentTable, EnvironmentWorkers } from '@trilithon/environments/configuration'
 import { z } from 'zod'
 import { AdvantageVariants } from './advantage-table.ts'
 

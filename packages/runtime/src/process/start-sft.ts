@@ -1,5 +1,5 @@
 import { invariant } from '@trilithon/core'
-import { prepareSft, runSft, type SftConfiguration } from '@trilithon/trainer'
+import type { SftConfiguration } from '@trilithon/trainer/configuration'
 import type { Composition } from '../compose/composition.ts'
 import { writeResolved } from '../report/write-resolved.ts'
 import { createLogger, logLevelOf } from './create-logger.ts'
@@ -20,6 +20,8 @@ const disposeTimeoutMs = 600_000
 export async function startSft(composition: Composition, { environment, output, colors }: StartOptions): Promise<LifecycleResult> {
   const config = composition.resolved.sft as SftConfiguration | undefined
   invariant(config !== undefined, 'a composition of sft has a configuration of sft')
+  // The trainer brings the native addon; nothing but a start loads it.
+  const { prepareSft, runSft } = await import('@trilithon/trainer')
   const setup = prepareSft({ config, workingDirectory: composition.run.workingDirectory, environment })
   writeResolved(composition)
   const log = await createLogger({ level: logLevelOf(config.log.level), json: config.log.json_logging, colors, name: 'trainer' })

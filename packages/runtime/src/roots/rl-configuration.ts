@@ -1,6 +1,6 @@
-import type { InferenceConfiguration } from '@trilithon/inference'
-import type { OrchestratorConfiguration } from '@trilithon/orchestrator'
-import type { TrainerConfiguration } from '@trilithon/trainer'
+import type { InferenceConfiguration } from '@trilithon/inference/configuration'
+import type { OrchestratorConfiguration } from '@trilithon/orchestrator/configuration'
+import type { TrainerConfiguration } from '@trilithon/trainer/configuration'
 import type { z } from 'zod'
 import type { RlSchema } from './rl-schema.ts'
 

@@ -1,6 +1,6 @@
 import type { IsGiven } from '@trilithon/core'
-import { inferencePluginKeys, loraRankOf } from '@trilithon/inference'
-import { modelPluginKeys } from '@trilithon/trainer'
+import { inferencePluginKeys, loraRankOf } from '@trilithon/inference/configuration'
+import { modelPluginKeys } from '@trilithon/trainer/configuration'
 import { type BroadcastKeys, type MultiNodeKeys, multiNode, type RlConfiguration, rlPluginKeys } from './rl-configuration.ts'
 import { spansNodes, worldSizes } from './world-sizes.ts'
 

@@ -1,6 +1,6 @@
 import type { ConfigurationNotice } from '@trilithon/core'
-import { inferencePluginKeys, onlyHereTogether } from '@trilithon/inference'
-import { modelPluginKeys } from '@trilithon/trainer'
+import { inferencePluginKeys, onlyHereTogether } from '@trilithon/inference/configuration'
+import { modelPluginKeys } from '@trilithon/trainer/configuration'
 import { type BroadcastKeys, multiNode, type RlConfiguration, rlPluginKeys } from './rl-configuration.ts'
 
 /** What is worth knowing of a run as a whole. */

@@ -1,6 +1,6 @@
 import type { CheckProblem, IsGiven } from '@trilithon/core'
-import { inferencePluginKeys } from '@trilithon/inference'
-import { meshRules, modelPluginKeys } from '@trilithon/trainer'
+import { inferencePluginKeys } from '@trilithon/inference/configuration'
+import { meshRules, modelPluginKeys } from '@trilithon/trainer/configuration'
 import { type MultiNodeKeys, multiNode, type RlConfiguration, rlPluginKeys } from './rl-configuration.ts'
 import { spansNodes, worldSizes } from './world-sizes.ts'
 

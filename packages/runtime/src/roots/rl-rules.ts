@@ -1,5 +1,5 @@
 import type { CheckProblem, IsGiven } from '@trilithon/core'
-import { inferencePluginKeys, loraRankOf } from '@trilithon/inference'
+import { inferencePluginKeys, loraRankOf } from '@trilithon/inference/configuration'
 import { type BroadcastKeys, multiNode, type RlConfiguration, rlPluginKeys } from './rl-configuration.ts'
 import { deploymentRules, rankRules } from './rl-rank-rules.ts'
 import { worldSizes } from './world-sizes.ts'

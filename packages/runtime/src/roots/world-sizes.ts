@@ -1,4 +1,4 @@
-import type { DeploymentKeys } from '@trilithon/inference'
+import type { DeploymentKeys } from '@trilithon/inference/configuration'
 import { multiNode, type RlConfiguration } from './rl-configuration.ts'
 
 /** How many ranks train and generate, and how many GPUs (processes, where there are none) the deployment gives them. */

@@ -1,0 +1,7 @@
+/**
+ * The configuration of environments: the root `env-server`. An entrance of its own, so that a configuration is composed without loading what it configures.
+ *
+ * @module
+ */
+export { envServerRoot } from './env-server-root.ts'
+export { EnvironmentTable, EnvironmentWorkers } from './environment-table.ts'

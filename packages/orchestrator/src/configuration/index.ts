@@ -1,0 +1,9 @@
+/**
+ * The configuration of the orchestrator: the root `orchestrator`. An entrance of its own, so that a configuration is composed without loading what it configures.
+ *
+ * @module
+ */
+export { orchestratorRoot } from './orchestrator-root.ts'
+export { environmentName } from './orchestrator-rules.ts'
+export type { OrchestratorConfiguration } from './orchestrator-schema.ts'
+export { rendererOf } from './renderer-of.ts'
