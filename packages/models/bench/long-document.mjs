@@ -9,7 +9,9 @@ import { createModel, createPackedContext, parseModelConfig } from '@trilithon/m
 import { fromArray, liveTensors, record } from '@trilithon/tensor'
 import { sizes } from './sizes.mjs'
 
-const { values } = parseArgs({ options: { size: { type: 'string', default: 'glm_moe_dsa-A' }, length: { type: 'string', default: '32768' } } })
+const { values } = parseArgs({
+  options: { size: { type: 'string', default: 'glm_moe_dsa-A' }, length: { type: 'string', default: '32768' } },
+})
 const size = /** @type {keyof typeof sizes} */ (values.size)
 const length = Number(values.length)
 const model = createModel(parseModelConfig({ ...sizes[size], max_position_embeddings: Math.max(4096, length) }, size), { seed: 1 })
@@ -22,4 +24,6 @@ record((tape) => {
 const seconds = ((performance.now() - start) / 1000).toFixed(1)
 const { peakBytes } = liveTensors()
 const resident = process.resourceUsage().maxRSS / 1e6
-process.stdout.write(`${size}, ${length} tokens: ${seconds} s, tensors at most ${(peakBytes / 1e9).toFixed(2)} GB, process ${resident.toFixed(2)} GB\n`)
+process.stdout.write(
+  `${size}, ${length} tokens: ${seconds} s, tensors at most ${(peakBytes / 1e9).toFixed(2)} GB, process ${resident.toFixed(2)} GB\n`,
+)

@@ -58,6 +58,13 @@ describe.each(tinyFamilies)('%s', (family: TinyFamily) => {
       ).toBe(true)
   })
 
+  test('30 steps take no more tensors and no more bytes than two', () => {
+    for (let i = 0; i < 2; i++) trainStep(model, documents)
+    const memory = liveTensors()
+    for (let i = 0; i < 30; i++) trainStep(model, documents, { recompute: i % 2 === 1 })
+    expect(liveTensors()).toEqual(memory)
+  })
+
   test('replay of its own choices gives the bits of no replay; of other choices it does not', () => {
     scope(() => {
       const context = createPackedContext(documents.map(({ length }) => length))

@@ -4,16 +4,13 @@
  * Shapes: T rows of this forward, S rows of all documents, H query heads, G key heads, D width of a head, R latent width, P rotary width, J heads of the
  * indexer, I their width, K keys that a query attends to at most.
  */
-import type { ChosenKeys, LatentKeys, LatentQueries, Tensor } from '@trilithon/tensor'
+import type { ChosenKeys, IndexRows, LatentKeys, LatentQueries, Tensor } from '@trilithon/tensor'
 
-/** What an indexer made of the rows. */
-export interface IndexerRows {
-  /** [T, J, I], rotated. */
-  readonly queries: Tensor
-  /** [T, I], rotated. */
-  readonly keys: Tensor
-  /** [T, J]: weight of each head. */
-  readonly weights: Tensor
+export interface AttendedRows {
+  /** [T, H, R]. */
+  readonly out: Tensor
+  /** Where an indexer is trained: its divergence from the attention paid, by row: [T]. */
+  readonly indexLoss: Tensor | null
 }
 
 /**
@@ -29,13 +26,21 @@ export interface ContextBackend {
   readonly lastPosition: number
   /** Grouped attention over the row itself and all earlier ones. q: [T, H, D], k and v: [T, G, D]; gives [T, H, D]. */
   attend(layer: number, q: Tensor, k: Tensor, v: Tensor, scale: number): Tensor
-  /** The K keys of each row that the indexer scores best. */
-  choose(layer: number, indexer: IndexerRows, topK: number): ChosenKeys
-  /** Latent attention over chosen keys, or all: [T, H, R]. */
-  attendLatent(layer: number, q: LatentQueries, keys: LatentKeys, choice: ChosenKeys | null, scale: number): Tensor
+  /** The K keys of each row that the indexer scores best. `indexer` has q [T, J, I] and k [T, I], both rotated, and weights [T, J]. */
+  choose(layer: number, indexer: IndexRows, topK: number): ChosenKeys
   /**
-   * Divergence of the indexer's weights from those of attention over the same keys, summed over rows: one element. Gradients reach the indexer alone.
-   * For training: an engine refuses it.
+   * Latent attention over chosen keys, or all. With `trained` also the loss of that indexer over the same keys, whose gradients reach the indexer alone:
+   * for training, an engine refuses it.
    */
-  indexLoss(layer: number, indexer: IndexerRows, q: LatentQueries, keys: LatentKeys, choice: ChosenKeys | null, scale: number): Tensor
+  attendLatent(
+    layer: number,
+    q: LatentQueries,
+    keys: LatentKeys,
+    choice: ChosenKeys | null,
+    scale: number,
+    trained: IndexRows | null,
+  ): AttendedRows
 }
+
+/** The published scale of index scores, on which no choice depends, but the indexer's loss does. */
+export const indexScale = ({ q }: IndexRows): number => (q.dim(1) * q.dim(2)) ** -0.5

@@ -1,16 +1,19 @@
 import {
   attention,
+  chooseKeys,
   fromArray,
+  type IndexRows,
+  indexerKl,
   type LatentKeys,
   latentAttention,
+  latentAttentionWithLse,
   localSequence,
   type PackedSequences,
   packDocuments,
   type SequenceGathering,
 } from '@trilithon/tensor'
 import { refuse } from '../refuse.ts'
-import type { ContextBackend } from './context-backend.ts'
-import { chooseKeys } from './indexer-ops.ts'
+import { type ContextBackend, indexScale } from './context-backend.ts'
 
 export interface PackedContext extends ContextBackend {
   /** Rows of all ranks together. */
@@ -30,6 +33,7 @@ export function createPackedContext(lengths: readonly number[], sequence: Sequen
   const { sequences, positions } = describeRows(lengths, tokens, sequence)
   const rows = positions.length
   const gathered = ({ latent, rotary }: LatentKeys) => ({ latent: sequence.keys(latent, tokens), rotary: sequence.keys(rotary, tokens) })
+  const withAllKeys = (rows: IndexRows) => ({ ...rows, k: sequence.keys(rows.k, tokens) })
   return {
     rows,
     tokens,
@@ -37,9 +41,14 @@ export function createPackedContext(lengths: readonly number[], sequence: Sequen
     positions: fromArray('i32', [rows], positions),
     lastPosition: positions.reduce((last, position) => Math.max(last, position), 0),
     attend: (_layer, q, k, v, scale) => attention(q, sequence.keys(k, tokens), sequence.keys(v, tokens), sequences, scale),
-    choose: (_layer, indexer, topK) => chooseKeys(indexer, sequence.keys(indexer.keys, tokens), sequences, topK),
-    attendLatent: (_layer, q, keys, choice, scale) => latentAttention(q, gathered(keys), sequences, choice, scale),
-    indexLoss: () => refuse('attendChosen', 'context', 'a build with latent attention', 'none'),
+    choose: (_layer, indexer, topK) => chooseKeys(withAllKeys(indexer), sequences, topK, indexScale(indexer)),
+    attendLatent(_layer, q, keys, choice, scale, trained) {
+      const all = gathered(keys)
+      if (trained === null) return { out: latentAttention(q, all, sequences, choice, scale), indexLoss: null }
+      const { out, lse } = latentAttentionWithLse(q, all, sequences, choice, scale)
+      const indexLoss = indexerKl(withAllKeys(trained), { q, keys: all, lse, scale }, sequences, choice, indexScale(trained))
+      return { out, indexLoss }
+    },
   }
 }
 

@@ -1,7 +1,14 @@
-import { appendToPages, fromArray, type PagedSequences, pagedAttention, pagedLatentAttention, type Tensor } from '@trilithon/tensor'
+import {
+  appendToPages,
+  choosePagedKeys,
+  fromArray,
+  type PagedSequences,
+  pagedAttention,
+  pagedLatentAttention,
+  type Tensor,
+} from '@trilithon/tensor'
 import { refuse } from '../refuse.ts'
-import type { ContextBackend } from './context-backend.ts'
-import { choosePagedKeys } from './indexer-ops.ts'
+import { type ContextBackend, indexScale } from './context-backend.ts'
 import type { KVComponent, KVPages } from './kv-pages.ts'
 
 /** New tokens of one sequence of an engine, and where its keys are. */
@@ -32,16 +39,14 @@ export function createPagedContext(pages: KVPages, sequences: readonly PagedSequ
     positions: fromArray('i32', [positions.length], positions),
     lastPosition: positions.reduce((last, position) => Math.max(last, position), 0),
     attend: (layer, q, k, v, scale) => pagedAttention(q, append('k', layer, k), append('v', layer, v), rows, scale),
-    choose: (layer, indexer, topK) => choosePagedKeys(indexer, append('index', layer, indexer.keys), rows, topK),
-    attendLatent: (layer, q, keys, choice, scale) =>
-      pagedLatentAttention(
-        q,
-        { latent: append('latent', layer, keys.latent), rotary: append('rotary', layer, keys.rotary) },
-        rows,
-        choice,
-        scale,
-      ),
-    indexLoss: () => refuse('indexLoss', 'context', 'documents that are packed for training', 'pages of an engine'),
+    choose(layer, indexer, topK) {
+      return choosePagedKeys({ ...indexer, k: append('index', layer, indexer.k) }, rows, topK, indexScale(indexer))
+    },
+    attendLatent(layer, q, keys, choice, scale, trained) {
+      if (trained !== null) refuse('attendLatent', 'trained', 'no training of the indexer', 'pages of an engine')
+      const own = { latent: append('latent', layer, keys.latent), rotary: append('rotary', layer, keys.rotary) }
+      return { out: pagedLatentAttention(q, own, rows, choice, scale), indexLoss: null }
+    },
   }
 }
 

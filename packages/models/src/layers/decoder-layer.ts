@@ -19,7 +19,7 @@ export interface AttentionResult {
   readonly y: Tensor
   /** Keys that were attended to, for the layers that share them. */
   readonly choice?: ChosenKeys | null
-  /** Loss of the indexer, one element. */
+  /** Loss of the indexer by row: [T]. */
   readonly indexLoss?: Tensor | null
 }
 

@@ -1,5 +1,4 @@
-import { layerNorm, type RotaryTables, reshape, rope, type Tensor } from '@trilithon/tensor'
-import type { IndexerRows } from '../context/context-backend.ts'
+import { type IndexRows, layerNorm, type RotaryTables, reshape, rope, type Tensor } from '@trilithon/tensor'
 import type { IndexerConfig } from '../families/glm-moe-dsa/config.ts'
 import type { LayerWeights } from './layer-weights.ts'
 
@@ -16,12 +15,12 @@ export function createIndexer(weights: LayerWeights, prefix: string, { heads, he
   const headWeights = weights.projection(`${prefix}.weights_proj.weight`)
   const [normWeight, normBias] = [weights.parameter(`${prefix}.k_norm.weight`), weights.parameter(`${prefix}.k_norm.bias`)]
   const isInterleaved = layout === 'interleaved'
-  return (h: Tensor, queryLatent: Tensor, rotary: RotaryTables): IndexerRows => {
+  return (h: Tensor, queryLatent: Tensor, rotary: RotaryTables): IndexRows => {
     const rows = h.dim(0)
-    const queries = rope(reshape(wqB.apply(queryLatent), [rows, heads, headDim]), rotary, isInterleaved)
+    const q = rope(reshape(wqB.apply(queryLatent), [rows, heads, headDim]), rotary, isInterleaved)
     const keys = layerNorm(wk.apply(h), normWeight.value, normBias.value, keyNormEps)
     const rotated = rope(reshape(keys, [rows, 1, headDim]), rotary, isInterleaved)
-    return { queries, keys: reshape(rotated, [rows, headDim]), weights: headWeights.apply(h) }
+    return { q, k: reshape(rotated, [rows, headDim]), weights: headWeights.apply(h) }
   }
 }
 

@@ -36,15 +36,14 @@ export function createLatentAttention(
   const scale = width ** -0.5
   const isInterleaved = config.rope.layout === 'interleaved'
 
-  const choose = (h: Tensor, queryLatent: Tensor, q: LatentQueries, keys: LatentKeys, { context, givenChoice, rotary }: LayerCall) => {
+  const choose = (h: Tensor, queryLatent: Tensor, { context, givenChoice, rotary }: LayerCall) => {
     const given = denseAttention ? null : givenChoice
     const isTrained = indexKlWeight > 0
     // Nothing to compute: the layer shares a choice, or was given one, or looks at all keys anyway.
-    if (indexer === null || (!isTrained && (denseAttention || given !== null))) return { choice: given, indexLoss: null }
+    if (indexer === null || (!isTrained && (denseAttention || given !== null))) return { choice: given, trained: null }
     const rows = indexer(detach(h), detach(queryLatent), rotary)
     const choice = denseAttention ? null : (given ?? context.choose(layer, rows, indexerConfig.topK))
-    const indexLoss = isTrained ? context.indexLoss(layer, rows, detached(q), detached(keys), choice, scale) : null
-    return { choice, indexLoss }
+    return { choice, trained: isTrained ? rows : null }
   }
 
   return (h, call): AttentionResult => {
@@ -64,13 +63,9 @@ export function createLatentAttention(
       latent: kvNorm(slice(keyRows, 1, 0, kvLoraRank)),
       rotary: reshape(rope(rotary, call.rotary, isInterleaved), [rows, qkRopeHeadDim]),
     }
-    const { choice, indexLoss } = choose(h, queryLatent, q, keys, call)
-    const attended = call.context.attendLatent(layer, q, keys, choice, scale)
-    const values = headMatmul(attended, valuePart, true)
+    const { choice, trained } = choose(h, queryLatent, call)
+    const { out, indexLoss } = call.context.attendLatent(layer, q, keys, choice, scale, trained)
+    const values = headMatmul(out, valuePart, true)
     return { y: o.apply(reshape(values, [rows, heads * vHeadDim])), choice, indexLoss }
   }
-}
-
-function detached<T extends LatentQueries | LatentKeys>({ latent, rotary }: T): { latent: Tensor; rotary: Tensor } {
-  return { latent: detach(latent), rotary: detach(rotary) }
 }

@@ -71,7 +71,7 @@ export interface ForwardResult {
   readonly choices: ReadonlyMap<number, ChosenKeys> | null
   /** First row of each expert, i32 [experts + 1], by MoE layer: the differences are its load. */
   readonly expertStarts: ReadonlyMap<number, Tensor>
-  /** Loss of each indexer that is trained, one element, by layer: to be summed with the model's own loss. */
+  /** Loss of each indexer that is trained, [rows] by layer: for the trainer to weight and to add to the model's own loss. */
   readonly indexLosses: ReadonlyMap<number, Tensor>
 }
 
