@@ -3,10 +3,13 @@ import { afterEach, expect, test } from 'vitest'
 import {
   checkpoint,
   detach,
+  embedding,
   empty,
+  expertLinear,
   fromArray,
   fromShared,
   item,
+  linear,
   liveTensors,
   noGrad,
   Parameter,
@@ -14,7 +17,9 @@ import {
   reshape,
   rmsNorm,
   scope,
+  sigmoidRouter,
   slice,
+  softmaxRouter,
   split,
   toArray,
   write,
@@ -64,6 +69,27 @@ test('wrong shape, dtype, device and zero rows name op, argument, expected and g
   expect(liveTensors().tensors).toBe(outside)
   x.dispose()
   weight.dispose()
+})
+
+test('NaN where it decides, ids out of range and zero experts are refused; the process goes on', () => {
+  scope(() => {
+    const logits = fromArray('f32', [1, 3], [0, Number.NaN, 1])
+    const ids = fromArray('i32', [1], [7])
+    const cases: readonly [() => unknown, string][] = [
+      [() => softmaxRouter(logits, { topK: 2, isNormalised: true }), 'moe-router.softmax-forward.logits'],
+      [() => sigmoidRouter(logits, { topK: 2, isNormalised: true, scale: 1 }), 'moe-router.sigmoid-forward.logits'],
+      [() => softmaxRouter(zeros([1, 3]), { topK: 4, isNormalised: true }), 'moe-router.softmax-forward.ids'],
+      [() => embedding(ids, zeros([7, 2])), 'embedding.forward.ids'],
+      [() => expertLinear(zeros([1, 2]), empty('f32', [0, 2, 2]), fromArray('i32', [1], [0])), 'grouped-gemm.forward.weight'],
+      [() => linear(zeros([1, 2]), zeros([3, 4])), 'gemm.forward.weight'],
+    ]
+    for (const [call, path] of cases) {
+      const before = liveTensors().tensors
+      expect(() => scope(call)).toThrowError(expect.objectContaining({ code: 'NATIVE_ARGUMENT_INVALID', path }))
+      expect(liveTensors().tensors).toBe(before)
+    }
+    expect([...toArray(rmsNorm(fromArray('f32', [2, 1], [Number.NaN, 2]), fromArray('f32', [1], [1]), 0))]).toEqual([Number.NaN, 1])
+  })
 })
 
 test('views refuse what they cannot show', () => {

@@ -47,6 +47,7 @@ export class Tape {
   private readonly probed: { readonly allowed: readonly Tensor[]; found: boolean } | null
   private readonly parent: Tape | null
   private readonly steps: RecordedStep[] = []
+  private readonly endings: (() => void)[] = []
   /** Tensors that carry a slot of this tape. */
   private readonly marked: Tensor[] = []
   private isConsumed = false
@@ -130,6 +131,11 @@ export class Tape {
     this.steps.push({ name: 'mark', inputs: [], outputs: [], holds: [], owned: new Lifetime(), backward: action })
   }
 
+  /** Runs `action` when the tape ends, also where a step failed: to give back what a mark had taken. */
+  whenEnded(action: () => void): void {
+    this.endings.push(action)
+  }
+
   /** Asks for the gradient of a tensor: an input of the step, or a result in the middle of it. Read it with `gradient` after the backward. */
   watch(tensor: Tensor): Tensor {
     if (tensor.dtype !== 'f32' && tensor.dtype !== 'f64') refuse('watch', 'tensor', 'dtype f32 or f64', tensor.dtype)
@@ -192,6 +198,7 @@ export class Tape {
       tensor.slot = null
     }
     this.marked.length = 0
+    for (let action = this.endings.pop(); action !== undefined; action = this.endings.pop()) action()
   }
 
   /** Makes this the tape that records while `body` runs. */

@@ -13,6 +13,7 @@ import {
   type Tensor,
   toArray,
   withUnit,
+  write,
 } from '../index.ts'
 
 afterEach(() => expect(liveTensors()).toMatchObject({ tensors: 0, bytes: 0 }))
@@ -61,6 +62,22 @@ test('G6: a body that throws releases', () => {
     }),
   ).toThrowError('inside')
   expect(calls).toEqual(['need first', 'release first'])
+})
+
+test('G6: a backward step that throws releases', () => {
+  const weight = parameterOf('first')
+  const { gathering, calls } = recording(localParameters(['first']))
+  expect(() =>
+    backward((x) =>
+      withUnit(gathering, 'first', () => {
+        const y = rmsNorm(x, weight.value, 1e-5)
+        write(weight.value, [1, 2, 3, 4])
+        return y
+      }),
+    ),
+  ).toThrowError(expect.objectContaining({ path: 'rms-norm.backward' }))
+  expect(calls).toEqual(['need first', 'release first', 'need first', 'release first'])
+  weight.dispose()
 })
 
 test('G4: unknown and unneeded units are refused by name; a unit inside a checkpoint too', () => {

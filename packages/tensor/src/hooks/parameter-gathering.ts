@@ -14,7 +14,7 @@ import { activeTape, isInsideCheckpoint, type Tape } from '../tape.ts'
  *   is the filling's business.
  *
  * What `withUnit` promises in return:
- * - G6 `need` and `release` come in pairs, in the forward and again in the backward, also when the body throws.
+ * - G6 `need` and `release` come in pairs, in the forward and again in the backward, also when the body or a backward step throws.
  * - G7 `gradientsReady(unit)` comes once per backward, after the last contribution to any parameter of the unit and before its `release`.
  * - G8 Units are entered in the backward in the reverse order of the forward.
  */
@@ -31,6 +31,16 @@ const usesOf = new WeakMap<Tape, Map<string, number>>()
 export function withUnit<T>(gathering: ParameterGathering, unit: string, body: () => T): T {
   if (isInsideCheckpoint()) refuse('withUnit', 'unit', 'a unit around a checkpoint', `unit ${unit} inside of one`)
   const tape = activeTape()
+  let isNeeded = false
+  const release = () => {
+    if (!isNeeded) return
+    isNeeded = false
+    gathering.release(unit)
+  }
+  const need = () => {
+    gathering.need(unit)
+    isNeeded = true
+  }
   if (tape !== null) {
     const uses = usesOf.get(tape) ?? new Map<string, number>()
     usesOf.set(tape, uses)
@@ -40,15 +50,16 @@ export function withUnit<T>(gathering: ParameterGathering, unit: string, body: (
       const left = (uses.get(unit) ?? 1) - 1
       uses.set(unit, left)
       if (left === 0) gathering.gradientsReady(unit)
-      gathering.release(unit)
+      release()
     })
+    tape.whenEnded(release)
   }
-  gathering.need(unit)
+  need()
   try {
     return body()
   } finally {
-    gathering.release(unit)
-    tape?.mark(() => gathering.need(unit))
+    release()
+    tape?.mark(need)
   }
 }
 
