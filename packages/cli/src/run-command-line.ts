@@ -1,7 +1,9 @@
 import { Command, CommanderError } from 'commander'
 import { doctorCommand } from './commands/doctor.ts'
+import { initModelCommand } from './commands/init-model.ts'
 import { newCommand } from './commands/new.ts'
 import { pluginsCommand } from './commands/plugins.ts'
+import { reverseTextCommand } from './commands/reverse-text.ts'
 import { roleCommands } from './commands/role.ts'
 import { schemaCommand } from './commands/schema.ts'
 import type { CommandLineHost } from './host.ts'
@@ -31,6 +33,8 @@ export async function runCommandLine(argv: readonly string[], host: CommandLineH
     doctorCommand(host, finish),
     schemaCommand(host, finish),
     newCommand(host, finish),
+    initModelCommand(host, finish),
+    reverseTextCommand(host, finish),
   ]) {
     program.addCommand(
       command.exitOverride().configureOutput({ writeOut: (text) => host.stdout.write(text), writeErr: (text) => host.stderr.write(text) }),

@@ -6,7 +6,6 @@ const base = {
   max_norm: z.number().gt(0).nullable().default(1).describe('Gradients with a larger norm are scaled down to it; null leaves them.'),
 }
 const beta = (value: number, meaning: string) => z.number().min(0).lt(1).default(value).describe(meaning)
-const notBuilt = (name: string) => ({ unavailable: `The optimiser ${name} is not built yet.` })
 
 export const OptimTable = z
   .discriminatedUnion('type', [
@@ -22,15 +21,13 @@ export const OptimTable = z
       nesterov: z.boolean().default(true).describe('Look ahead by the momentum.'),
       momentum: beta(0.9, 'Decay of the velocity.'),
     }),
-    z
-      .strictObject({
-        type: z.literal('muon').describe('Orthogonalised momentum for matrices, Adam for the rest.'),
-        ...base,
-        mu: beta(0.95, 'Decay of the velocity of matrices.'),
-        betas1: beta(0.9, 'Decay of the mean of gradients, for what is not a matrix.'),
-        betas2: beta(0.95, 'Decay of the mean of squared gradients, for what is not a matrix.'),
-      })
-      .meta(notBuilt('muon')),
+    z.strictObject({
+      type: z.literal('muon').describe('Orthogonalised momentum for matrices, Adam for the rest.'),
+      ...base,
+      mu: beta(0.95, 'Decay of the velocity of matrices.'),
+      betas1: beta(0.9, 'Decay of the mean of gradients, for what is not a matrix.'),
+      betas2: beta(0.95, 'Decay of the mean of squared gradients, for what is not a matrix.'),
+    }),
     z.strictObject({ type: z.literal('sign_sgd').describe('Steps by the sign of the gradient.'), ...base }),
   ])
   .prefault({ type: 'adamw' })

@@ -1,5 +1,4 @@
-import { TrilithonError } from '@trilithon/core'
-import { createAdamW, createSgd, createSignSgd, type Optimiser, type Trainable } from '@trilithon/tensor'
+import { createAdamW, createMuon, createSgd, createSignSgd, type Optimiser, type Trainable } from '@trilithon/tensor'
 import type { z } from 'zod'
 import type { OptimTable } from '../configuration/optim-table.ts'
 
@@ -14,9 +13,6 @@ export function createOptimiser(parameters: Iterable<Trainable>, optim: z.output
     case 'sign_sgd':
       return createSignSgd(parameters, { weightDecay })
     case 'muon':
-      throw new TrilithonError('FEATURE_UNAVAILABLE', 'The optimiser muon is not built yet.', {
-        path: 'optim.type',
-        hint: 'Choose another optimiser.',
-      })
+      return createMuon(parameters, { weightDecay, momentum: optim.mu, adamw: { beta1: optim.betas1, beta2: optim.betas2 } })
   }
 }

@@ -1,6 +1,6 @@
 import { type MicroBatch, type TrainingMode, TrilithonError } from '@trilithon/core'
 import { createPackedContext, type Model } from '@trilithon/models'
-import { type BackwardSeed, fromArray, gradientNorm, item, type Optimiser, record, type Tensor, toArray } from '@trilithon/tensor'
+import { type BackwardSeed, fromArray, gradientNorm, type Optimiser, record, type Tensor, toArray } from '@trilithon/tensor'
 import type { Loss } from '../loss/loss.ts'
 import { LossMetrics } from '../loss/loss-metrics.ts'
 import { countLossTokens, lossDenominator, microBatchLoss } from '../loss/micro-batch-loss.ts'
@@ -154,8 +154,8 @@ function accumulateFinite(parts: TrainStepParts, batch: MicroBatch, totals: Accu
   return record((tape) => {
     const { result, scores, logprobs, entropies } = scoreMicroBatch(parts, batch)
     const loss = microBatchLoss(batch, logprobs, parts.losses[batch.trainingMode], totals.denominator)
-    const indexLosses = [...result.indexLosses.values()]
-    const isIndexFinite = indexLosses.every((tensor) => Number.isFinite(item(tensor)))
+    const indexLosses = [...result.indexLosses.values()].map((tensor) => ({ tensor, sum: sumOf(tensor) }))
+    const isIndexFinite = indexLosses.every(({ sum }) => Number.isFinite(sum))
     if (loss.notFinite.length > 0 || !isIndexFinite) {
       const ids = loss.notFinite.map(({ sampleId }) => sampleId)
       return samplesOf(batch, isIndexFinite ? (id) => ids.includes(id) : () => true)
@@ -166,9 +166,10 @@ function accumulateFinite(parts: TrainStepParts, batch: MicroBatch, totals: Accu
     const seeds: BackwardSeed[] = [{ output: scores, gradient: fromArray(scores.dtype, scores.shape, [...shiftLeft(loss.weights, 0)]) }]
     // An idle copy of another micro-batch trains the indexer no more than it trains anything else.
     const isIdle = batch.sampleIds.every((id) => id === '')
-    for (const tensor of isIdle ? [] : indexLosses) {
-      totals.indexLoss += item(tensor)
-      seeds.push({ output: tensor, gradient: fromArray(tensor.dtype, tensor.shape, [parts.indexKlWeight / totals.indexTokens]) })
+    for (const { tensor, sum } of isIdle ? [] : indexLosses) {
+      totals.indexLoss += sum
+      const weights = new Array<number>(tensor.elements).fill(parts.indexKlWeight / totals.indexTokens)
+      seeds.push({ output: tensor, gradient: fromArray(tensor.dtype, tensor.shape, weights) })
     }
     tape.backward(seeds)
     return []
@@ -185,6 +186,11 @@ function samplesWithBadGradients(parts: TrainStepParts, batches: readonly MicroB
     return notFinite > 0 || !Number.isFinite(norm)
   })
   return (found.length > 0 ? found : batches).flatMap((batch) => samplesOf(batch, () => true))
+}
+
+/** In the order of the rows. */
+function sumOf(tensor: Tensor): number {
+  return (toArray(tensor) as Float32Array).reduce((sum, value) => sum + value, 0)
 }
 
 /** Entry i is that of the token behind i. */
