@@ -11,10 +11,11 @@ import { join } from 'node:path'
 import { isMain, projectRoot } from './lib/workspace.mjs'
 
 async function main() {
-  const { referencePage, rootNames } = await import(join(projectRoot, 'packages/runtime/dist/index.js'))
+  const { referenceIndex, referencePage, rootNames } = await import(join(projectRoot, 'packages/runtime/dist/index.js'))
   const folder = join(projectRoot, 'docs', 'reference')
   mkdirSync(folder, { recursive: true })
   for (const name of rootNames) writeFileSync(join(folder, `${name}.md`), referencePage(name))
+  writeFileSync(join(folder, 'README.md'), referenceIndex())
   console.log(`${rootNames.length} pages in docs/reference`)
 }
 

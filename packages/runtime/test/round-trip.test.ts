@@ -110,6 +110,12 @@ describe('a resolved file, read back, is the same configuration', () => {
   })
 })
 
+it('the text "None" is refused where a resolved file would turn it into null', () => {
+  expect(() => fileOf(bare('trainer'), { output_dir: 'None' })).toThrow(
+    expect.objectContaining({ code: 'CONFIG_VALUE_INVALID', path: 'output_dir' }),
+  )
+})
+
 function pick(from: Plain, keys: readonly string[]): Plain {
   return Object.fromEntries(keys.map((key) => [key, from[key]]))
 }

@@ -88,7 +88,7 @@ export function* onlyHereTogether(config: InferenceConfiguration): Iterable<Conf
   if (config.enable_return_routed_experts && deployment.router?.type === 'llm-d' && deployment.type !== 'single_node')
     yield 'Routed experts with the llm-d router are refused by prime-rl 0.6.0; here experts travel as bytes beside the answer, past any router.'
   if (kv_cache_offload?.type === 'mooncake' && slurm === null)
-    yield 'Mooncake without [slurm] is refused by prime-rl 0.6.0; here its processes start with the engines.'
+    yield 'Mooncake without [slurm] is refused by prime-rl 0.6.0; here the pool does not depend on who starts it.'
 }
 
 /** Why written values are changed or not used. */

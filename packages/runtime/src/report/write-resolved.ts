@@ -15,7 +15,8 @@ const perCall = ['dry_run']
 /**
  * The resolved configuration of one root as TOML that reads back to the same configuration.
  *
- * TOML has no null: "None" is written where null differs from the default, and nothing where it does not.
+ * TOML has no null: "None" is written where null differs from the default, and nothing where it does not. The text "None" cannot be written; nobody
+ * can give it either, and where a plugin makes it up this throws `CONFIG_VALUE_INVALID`.
  */
 export function resolvedToml(composition: Composition, rootName: string): string {
   const mount = composition.mounts.find(({ root }) => root.name === rootName)
@@ -32,6 +33,12 @@ export function resolvedToml(composition: Composition, rootName: string): string
 
 function withoutNulls(value: unknown, path: ConfigPath, lookup: (path: ConfigPath) => readonly z.core.$ZodType[]): unknown {
   if (value === null) return 'None'
+  if (value === 'None') {
+    throw new TrilithonError('CONFIG_VALUE_INVALID', `\`${path.join('.')}\` is the text "None", which a file reads as null`, {
+      path: path.join('.'),
+      hint: 'Choose another value; no file of users can hold this one, so a default or a plugin made it.',
+    })
+  }
   if (Array.isArray(value)) return value.map((item, index) => withoutNulls(item, [...path, String(index)], lookup))
   if (typeof value !== 'object') return value
   const entries = Object.entries(value).flatMap(([key, item]): [string, unknown][] => {
