@@ -6,7 +6,7 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { type ErrorCode, TrilithonError } from '@trilithon/core'
 import type { MachineInfo } from './machine-info.ts'
-import type { DType, MemoryStats, NativeOptions, OpDescription, TensorDescription, TensorHandle, TypedArray } from './tensors.ts'
+import type { DType, MemoryStats, NativeOptions, OpDescription, TensorDescription, TensorHandle, TypedArray } from './tensor-types.ts'
 
 /** One argument of an op as the addon takes it. */
 export type OpArgument = TensorHandle | number | boolean | null | undefined

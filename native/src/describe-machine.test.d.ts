@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=describe-machine.test.d.ts.map

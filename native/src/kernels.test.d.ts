@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=kernels.test.d.ts.map

@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=machine-info.js.map

@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=tensor-types.js.map

@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=tensors.test.d.ts.map
