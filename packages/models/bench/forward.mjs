@@ -5,6 +5,7 @@
  *   node bench/forward.mjs [--sizes glm_moe_dsa-A,…] [--threads 1,2] [--documents 8] [--length 256] [--repeats 7] [--clock processor]      (after ./trilithon build)
  */
 import { spawnSync } from 'node:child_process'
+import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createModel, createPackedContext, createPagedContext, KVPages, parseModelConfig } from '@trilithon/models'
@@ -26,7 +27,7 @@ const { values } = parseArgs({
 
 if (!values.inner) {
   const { cpu } = describeMachine()
-  process.stdout.write(`${cpu.name ?? 'unknown processor'}, ${cpu.table}, profile fp32, Node ${process.version}\n`)
+  process.stdout.write(`${cpus()[0]?.model ?? 'processor'}, ${cpu.table}, profile fp32, Node ${process.version}\n`)
   process.stdout.write(
     `${values.documents} documents of ${values.length} tokens; median of ${values.repeats}, tokens/s by the ${values.clock} clock\n\n`,
   )

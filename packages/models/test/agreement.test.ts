@@ -84,3 +84,16 @@ describe.each(tinyFamilies)('%s', (family: TinyFamily) => {
     })
   })
 })
+
+test('more than 255 experts travel as two bytes, and are replayed bit for bit', () => {
+  const model = createModel(tinyConfig('qwen3_moe', { num_experts: 300 }), { seed: 3 })
+  const ids = someIds(9, 19)
+  const { routes } = scope(() => {
+    const result = model.forward(ids, createPackedContext([9]), { recordRoutes: true })
+    return { routes: result.routes }
+  })
+  expect(routes).toMatchObject({ dtype: 'uint16', shape: [9, 1, 2] })
+  expect(new Uint16Array(routes?.data.slice().buffer ?? new ArrayBuffer(0)).some((expert) => expert > 255)).toBe(true)
+  expect(trainStep(model, [ids], { routes })).toEqual(trainStep(model, [ids]))
+  model.dispose()
+})

@@ -11,12 +11,9 @@ afterEach(() => expect(liveTensors()).toMatchObject({ tensors: 0, bytes: 0 }))
 
 const documents = [someIds(9, 19, 3), someIds(14, 19, 5)]
 
-const withModel = <T>(
-  options: { config?: object; seed?: number; dense?: boolean; kl?: number; dtype?: 'f32' | 'f64' },
-  body: (model: Model) => T,
-): T => {
-  const { config = {}, seed = 4, dense = false, kl = 0, dtype = 'f32' } = options
-  const model = createModel(tinyConfig('glm_moe_dsa', config), { seed, dtype, denseAttention: dense, indexKlWeight: kl })
+const withModel = <T>(options: { config?: object; seed?: number; kl?: number; dtype?: 'f32' | 'f64' }, body: (model: Model) => T): T => {
+  const { config = {}, seed = 4, kl = 0, dtype = 'f32' } = options
+  const model = createModel(tinyConfig('glm_moe_dsa', config), { seed, dtype, indexKlWeight: kl })
   try {
     return body(model)
   } finally {
@@ -25,7 +22,7 @@ const withModel = <T>(
 }
 
 test('a top-k of the longest document or more is dense attention', () => {
-  const dense = withModel({ dense: true }, (model) => packedHidden(model, documents))
+  const dense = withModel({}, (model) => packedHidden(model, documents, { denseAttention: true }))
   for (const topK of [14, 100]) {
     const chosen = withModel({ config: { index_topk: topK } }, (model) => packedHidden(model, documents))
     expect(largestDifference(chosen, dense)).toBeLessThan(1e-6)
@@ -37,9 +34,9 @@ test('a top-k of the longest document or more is dense attention', () => {
 test('the absorbed form is the unabsorbed one, over all keys and over chosen ones', () => {
   const ids = someIds(15, 19, 6)
   for (const dense of [true, false])
-    withModel({ dense }, (model) =>
+    withModel({}, (model) =>
       scope(() => {
-        const { hidden, choices } = model.forward(ids, createPackedContext([ids.length]), { recordChoices: true })
+        const { hidden, choices } = model.forward(ids, createPackedContext([ids.length]), { recordChoices: true, denseAttention: dense })
         const lists = new Map([...(choices ?? [])].map(([layer, choice]) => [layer, keysOf(choice)]))
         const expected = unabsorbedHidden(model, ids, (layer, row) => {
           if (dense) return Array.from({ length: row + 1 }, (_, key) => key)
@@ -87,11 +84,11 @@ test('the loss of the indexer reaches the indexer alone, and leaves the forward 
 })
 
 test.each([false, true])('gradients of the loss of the indexer are those of differences; dense: %s', (dense) => {
-  withModel({ kl: 1, dtype: 'f64', dense }, (model) => {
+  withModel({ kl: 1, dtype: 'f64' }, (model) => {
     const ids = someIds(9, 19)
     scope(() => {
       const forward = (choices: ReadonlyMap<number, ChosenKeys> | null) =>
-        model.forward(ids, createPackedContext([3, 6]), { choices, recordChoices: true })
+        model.forward(ids, createPackedContext([3, 6]), { choices, recordChoices: true, denseAttention: dense })
       const { choices } = forward(null)
       const indexers = [...model.parameters()].filter(({ name }) => name.includes('.indexer.'))
       checkGradient(() => [...forward(choices).indexLosses.values()], indexers, { elements: 8, tolerance: 1e-6 })
@@ -101,10 +98,12 @@ test.each([false, true])('gradients of the loss of the indexer are those of diff
 
 test('steps along the gradient make the loss of the indexer smaller', () => {
   // Over all keys: the set does not change while it learns.
-  withModel({ kl: 1, dense: true }, (model) => {
+  withModel({ kl: 1 }, (model) => {
     const step = () =>
       record((tape) => {
-        const { indexLosses } = model.forward(documents.flat(), createPackedContext(documents.map(({ length }) => length)))
+        const { indexLosses } = model.forward(documents.flat(), createPackedContext(documents.map(({ length }) => length)), {
+          denseAttention: true,
+        })
         const losses = [...indexLosses.values()]
         tape.backward(
           losses.map((output) => ({ output, gradient: fromArray('f32', output.shape, new Float32Array(output.elements).fill(1)) })),

@@ -12,6 +12,8 @@ export interface LayerCall {
   readonly selectMissing: boolean
   /** Keys that this layer has to take: given, or those of the nearest layer before it that has an indexer. */
   readonly givenChoice: ChosenKeys | null
+  /** Attention, and an indexer's loss, see all keys. */
+  readonly isDense: boolean
 }
 
 export interface AttentionResult {

@@ -8,8 +8,6 @@ import type { LayerWeights } from './layer-weights.ts'
 export interface LatentAttentionOptions {
   /** Weight of the indexer's own loss; 0: it is frozen, and the loss is not computed. */
   readonly indexKlWeight: number
-  /** Attention and the indexer's loss see all keys: to train an indexer from nothing. */
-  readonly denseAttention: boolean
 }
 
 /**
@@ -20,7 +18,7 @@ export function createLatentAttention(
   weights: LayerWeights,
   layer: number,
   config: GlmMoeDsaConfig,
-  { indexKlWeight, denseAttention }: LatentAttentionOptions,
+  { indexKlWeight }: LatentAttentionOptions,
 ): Attention {
   const { heads, kvLoraRank, qkNopeHeadDim, qkRopeHeadDim, vHeadDim, rmsNormEps, indexer: indexerConfig } = config
   const prefix = `model.layers.${layer}.self_attn`
@@ -36,13 +34,13 @@ export function createLatentAttention(
   const scale = width ** -0.5
   const isInterleaved = config.rope.layout === 'interleaved'
 
-  const choose = (h: Tensor, queryLatent: Tensor, { context, givenChoice, rotary }: LayerCall) => {
-    const given = denseAttention ? null : givenChoice
+  const choose = (h: Tensor, queryLatent: Tensor, { context, givenChoice, isDense, rotary }: LayerCall) => {
+    const given = isDense ? null : givenChoice
     const isTrained = indexKlWeight > 0
     // Nothing to compute: the layer shares a choice, or was given one, or looks at all keys anyway.
-    if (indexer === null || (!isTrained && (denseAttention || given !== null))) return { choice: given, trained: null }
+    if (indexer === null || (!isTrained && (isDense || given !== null))) return { choice: given, trained: null }
     const rows = indexer(detach(h), detach(queryLatent), rotary)
-    const choice = denseAttention ? null : (given ?? context.choose(layer, rows, indexerConfig.topK))
+    const choice = isDense ? null : (given ?? context.choose(layer, rows, indexerConfig.topK))
     return { choice, trained: isTrained ? rows : null }
   }
 

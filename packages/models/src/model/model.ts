@@ -35,8 +35,6 @@ export interface ModelOptions {
   readonly dtype?: 'f32' | 'f64'
   /** Weight of the indexer's own loss; 0 freezes the indexer. */
   readonly indexKlWeight?: number
-  /** Attention and the indexer's loss see all keys: to train an indexer from nothing. */
-  readonly denseAttention?: boolean
   /** The hook that takes tokens to their experts and back; every expert is here unless said otherwise. */
   readonly exchange?: ExpertExchange
   /** The hook that brings the parameters of a unit; every parameter is here unless said otherwise. */
@@ -52,6 +50,8 @@ export interface ForwardOptions {
   readonly selectMissing?: boolean
   /** Keys to take instead of choosing, by layer, for layers that have an indexer. */
   readonly choices?: ReadonlyMap<number, ChosenKeys> | null
+  /** Latent attention, and the indexer's loss, over all keys instead of chosen ones: to train an indexer from nothing. */
+  readonly denseAttention?: boolean
   readonly recordRoutes?: boolean
   readonly recordChoices?: boolean
 }
@@ -101,11 +101,11 @@ export class Model {
     this.config = config
     this.dtype = options.dtype ?? 'f32'
     this.specs = [...modelWeights(config)]
-    const { indexKlWeight = 0, denseAttention = false, exchange = localExperts } = options
+    const { indexKlWeight = 0, exchange = localExperts } = options
     this.weights = new Map(this.specs.map((spec) => [spec.name, declare(spec, indexKlWeight > 0)]))
     this.routedLayout = layoutOf(config)
     this.layerWeights = new LayerWeights(this.weights)
-    this.layers = familyLayers(config, this.layerWeights, { indexKlWeight, denseAttention, exchange })
+    this.layers = familyLayers(config, this.layerWeights, { indexKlWeight, exchange })
     this.table = this.layerWeights.parameter('model.embed_tokens.weight')
     this.head = this.layerWeights.projection(config.tiedEmbeddings ? this.table.name : 'lm_head.weight')
     this.norm = this.layerWeights.rmsNorm('model.norm.weight', config.rmsNormEps)
@@ -152,6 +152,7 @@ export class Model {
           givenRoutes: layer.hasExperts ? (given?.[routes.length] ?? null) : null,
           selectMissing: options.selectMissing === true,
           givenChoice: choice,
+          isDense: options.denseAttention === true,
         }
         const result = withUnit(this.gathering, layer.unit, () => runLayer(layer, x, call, options.recompute === true))
         // What a backward needs of it is held by the tape.
