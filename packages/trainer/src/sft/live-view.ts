@@ -61,7 +61,7 @@ export class LiveView {
         `${round(event.peakBytes / 2 ** 20)} MiB`,
       ]
       this.#isLineOpen = true
-      this.#output.write(`\r\u001b[K${parts.join('  ').slice(0, Math.max(20, (this.#output.columns ?? 120) - 1))}`)
+      this.#output.write(`\r\u001b[K${parts.join('  ').slice(0, Math.max(20, (this.#output.columns || 120) - 1))}`)
       return
     }
     const entropy = event.metrics['entropy/all/mean']

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { MicroBatch } from '@trilithon/core'
-import { createModel, nodeFiles, parseModelConfig } from '@trilithon/models'
+import { createModel, type ModelConfig, nodeFiles, parseModelConfig } from '@trilithon/models'
 import { createAdamW, liveTensors, type Optimiser, toArray, write } from '@trilithon/tensor'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Loss } from '../loss/loss.ts'
@@ -33,6 +33,34 @@ const config = parseModelConfig(
   },
   'config.json',
 )
+const sparseConfig = parseModelConfig(
+  {
+    model_type: 'glm_moe_dsa',
+    vocab_size: 19,
+    hidden_size: 12,
+    num_attention_heads: 2,
+    intermediate_size: 10,
+    num_hidden_layers: 2,
+    max_position_embeddings: 64,
+    rms_norm_eps: 1e-6,
+    rope_theta: 100,
+    initializer_range: 0.4,
+    q_lora_rank: 8,
+    kv_lora_rank: 6,
+    qk_nope_head_dim: 4,
+    qk_rope_head_dim: 4,
+    v_head_dim: 5,
+    n_routed_experts: 4,
+    num_experts_per_tok: 2,
+    moe_intermediate_size: 6,
+    n_shared_experts: 1,
+    first_k_dense_replace: 1,
+    index_n_heads: 8,
+    index_head_dim: 6,
+    index_topk: 3,
+  },
+  'config.json',
+)
 const documents = Array.from({ length: 7 }, (_, index) => {
   const length = 3 + ((index * 5) % 7)
   const ids = Uint32Array.from({ length }, (_, token) => (index * 7 + token * token * 3 + 1) % 19)
@@ -48,11 +76,12 @@ const cutInto = (...sizes: readonly number[]): MicroBatch[] => {
   })
 }
 
+type Changes = Partial<TrainStepParts> & { readonly modelConfig?: ModelConfig }
 interface Setup extends TrainStepParts {
   end(): void
 }
-function setUp(changes: Partial<TrainStepParts> = {}): Setup {
-  const model = createModel(config, { seed: 5 })
+function setUp({ modelConfig = config, ...changes }: Changes = {}): Setup {
+  const model = createModel(modelConfig, { seed: 5, indexKlWeight: changes.indexKlWeight ?? 0 })
   const optimiser = createAdamW(model.parameters(), { weightDecay: 0.01, beta1: 0.9, beta2: 0.999 })
   return {
     model,
@@ -72,7 +101,7 @@ const weightsOf = ({ model }: TrainStepParts) =>
   new Map([...model.parameters()].map(({ name, value }) => [name, (toArray(value) as Float32Array).slice()]))
 const stateOf = ({ optimiser }: TrainStepParts) => optimiser.states.map(({ name, tensor }) => [name, toArray(tensor)])
 /** Weights after steps over these micro-batches. */
-function trained(microBatches: readonly MicroBatch[], steps = 1, changes: Partial<TrainStepParts> = {}) {
+function trained(microBatches: readonly MicroBatch[], steps = 1, changes: Changes = {}) {
   const parts = setUp(changes)
   const reports = Array.from({ length: steps }, (_, version) => trainStep(parts, { microBatches, learningRate: 1e-2, version }))
   const result = { weights: weightsOf(parts), reports }
@@ -80,7 +109,7 @@ function trained(microBatches: readonly MicroBatch[], steps = 1, changes: Partia
   return result
 }
 /** Gradients, taken by an optimiser that only looks. */
-function gradients(microBatches: readonly MicroBatch[], changes: Partial<TrainStepParts> = {}): Float32Array {
+function gradients(microBatches: readonly MicroBatch[], changes: Changes = {}): Float32Array {
   const parts = setUp(changes)
   let all: number[] = []
   const report = trainStep(
@@ -109,8 +138,11 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-test('any split of a batch into micro-batches gives the same gradient', () => {
-  const whole = gradients(cutInto(7))
+test.each([
+  ['experts', { modelConfig: config }],
+  ['sparse attention, its indexer trained', { modelConfig: sparseConfig, indexKlWeight: 0.5 }],
+])('any split of a batch into micro-batches gives the same gradient: %s', (_, changes) => {
+  const whole = gradients(cutInto(7), changes)
   expect(norm(whole)).toBeGreaterThan(0.1)
   for (const sizes of [
     [1, 6],
@@ -118,11 +150,33 @@ test('any split of a batch into micro-batches gives the same gradient', () => {
     [2, 2, 3],
     [1, 1, 1, 1, 1, 1, 1],
   ])
-    expect(distance(gradients(cutInto(...sizes)), whole)).toBeLessThan(1e-6)
+    expect(distance(gradients(cutInto(...sizes), changes), whole)).toBeLessThan(1e-6)
 })
 
 test('activation recomputation changes no bit', () => {
   expect(gradients(cutInto(3, 4), { recompute: true })).toEqual(gradients(cutInto(3, 4)))
+  const sparse = { modelConfig: sparseConfig, indexKlWeight: 0.5 }
+  expect(gradients(cutInto(3, 4), { ...sparse, recompute: true })).toEqual(gradients(cutInto(3, 4), sparse))
+})
+
+test("the indexer's loss trains the indexer alone, and a weight of 0 leaves it frozen", () => {
+  const weightsAfter = (indexKlWeight: number) =>
+    trained(cutInto(7), 1, { modelConfig: sparseConfig, indexKlWeight, maxNorm: null }).weights
+  const [frozen, trainedOnce] = [weightsAfter(0), weightsAfter(0.5)]
+  const start = setUp({ modelConfig: sparseConfig })
+  const before = weightsOf(start)
+  start.end()
+  let indexers = 0
+  for (const [name, values] of before) {
+    if (!name.includes('.indexer.')) {
+      expect(trainedOnce.get(name), name).toEqual(frozen.get(name))
+      continue
+    }
+    indexers++
+    expect(frozen.get(name), name).toEqual(values)
+    expect(trainedOnce.get(name), name).not.toEqual(values)
+  }
+  expect(indexers).toBe(10)
 })
 
 test('a repetition has the same bits, weights and metrics', () => {
