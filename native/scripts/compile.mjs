@@ -2,7 +2,7 @@
 /**
  * Builds the addon and the kernel harness: progress while it works, the compiler's words only when it fails.
  *
- *   node scripts/compile.mjs [--clean]
+ *   node scripts/compile.mjs [--addon] [--clean]     --addon leaves the harness out, which only tests need
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -26,11 +26,12 @@ function isFromElsewhere() {
 if (process.argv.includes('--clean') || isFromElsewhere()) rmSync(build, { recursive: true, force: true })
 mkdirSync(build, { recursive: true })
 
+const target = process.argv.includes('--addon') ? ['--target', 'trilithon_native'] : []
 const require = createRequire(import.meta.url)
 const cmakeJs = join(dirname(require.resolve('cmake-js/package.json')), 'bin', 'cmake-js')
 const child = spawn(
   process.execPath,
-  [cmakeJs, 'build', '--directory', folder, '--CDCMAKE_BUILD_TYPE=Release', '--parallel', String(availableParallelism())],
+  [cmakeJs, 'build', '--directory', folder, '--CDCMAKE_BUILD_TYPE=Release', '--parallel', String(availableParallelism()), ...target],
   { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] },
 )
 

@@ -6,19 +6,30 @@ import { expect, test } from 'vitest'
 const folder = join(import.meta.dirname, '..')
 const harness = join(folder, 'build', 'Release', 'trilithon-harness')
 
+/** All cases on every instruction set and thread count; about a minute on two quiet cores. */
+const harnessMs = 300_000
+
 function run(command: string, args: readonly string[]): string {
   const child = spawnSync(command, args, { encoding: 'utf8', cwd: folder, maxBuffer: 1 << 26 })
   expect(child.status, `${child.stdout}${child.stderr}`).toBe(0)
   return child.stdout
 }
 
-test('every kernel agrees with its reference, and every instruction set and thread count to the bit', () => {
-  run(harness, ['test'])
-})
+test(
+  'every kernel agrees with its reference, and every instruction set and thread count to the bit',
+  () => {
+    run(harness, ['test'])
+  },
+  harnessMs,
+)
 
-test('every backward entry is the gradient of its forward entry', () => {
-  run(harness, ['grad'])
-})
+test(
+  'every backward entry is the gradient of its forward entry',
+  () => {
+    run(harness, ['grad'])
+  },
+  harnessMs,
+)
 
 test('the typed face is what the addon says', () => {
   run(process.execPath, ['scripts/generate-face.mjs', '--check'])
