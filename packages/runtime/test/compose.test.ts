@@ -435,8 +435,8 @@ describe('switching a variant', () => {
 
   it('lists a variant that is not built', async () => {
     folder.write({ 'a.toml': minimal })
-    const { unavailable } = await folder.compose('rl', ['@', 'a.toml', '--trainer.optim.type', 'muon'])
-    expect(unavailable).toMatchObject([{ path: 'trainer.optim.type', value: 'muon', source: { flag: '--trainer.optim.type' } }])
+    const { unavailable } = await folder.compose('rl', ['@', 'a.toml', '--trainer.loss.type', 'ipo'])
+    expect(unavailable).toMatchObject([{ path: 'trainer.loss.type', value: 'ipo', source: { flag: '--trainer.loss.type' } }])
   })
 })
 

@@ -41,6 +41,9 @@ const modelRenderers: Readonly<Record<string, z.ZodRawShape>> = {
   'laguna-xs.2': { enable_thinking, render_assistant_messages_raw: flag(false, 'Write past answers as they came.') },
 }
 
+/** Families whose renderer exists (`renderers/src/create-renderer.ts`). */
+const built = ['qwen3', 'glm-5', 'glm-5.1']
+
 /** How messages become token ids; the union is on `name`. `default` passes keys that it does not know on to the chat template. */
 export const RendererVariants = z.discriminatedUnion('name', [
   z.strictObject({ name: z.literal('auto').describe('The renderer of the model, found by the name of its tokeniser.'), ...thinking }),
@@ -50,7 +53,8 @@ export const RendererVariants = z.discriminatedUnion('name', [
     reasoning_parser: z.string().nullable().default(null).describe('Parser of thinking in the answer; null finds none.'),
     ...thinking,
   }),
-  ...Object.entries(modelRenderers).map(([name, keys]) =>
-    z.strictObject({ name: z.literal(name).describe(`The renderer of ${name}.`), ...thinking, ...keys }),
-  ),
+  ...Object.entries(modelRenderers).map(([name, keys]) => {
+    const variant = z.strictObject({ name: z.literal(name).describe(`The renderer of ${name}.`), ...thinking, ...keys })
+    return built.includes(name) ? variant : variant.meta({ unavailable: `The renderer ${name} is not built yet.` })
+  }),
 ])

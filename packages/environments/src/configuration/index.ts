@@ -5,3 +5,4 @@
  */
 export { envServerRoot } from './env-server-root.ts'
 export { EnvironmentTable, EnvironmentWorkers } from './environment-table.ts'
+export { environmentReadKeys } from './read-keys.ts'

@@ -85,25 +85,19 @@ function deriveNodes(config: RlConfiguration, nodes: MultiNodeKeys, isGiven: IsG
     if (isGiven('orchestrator.inference_metrics_roles')) return next
     return { ...next, orchestrator: { ...next.orchestrator, inference_metrics_roles: roles } }
   }
-  if (spansNodes(inference)) {
-    const servers = inferencePluginKeys(inference).enable_lora ? 1 : inference.api_server_count
-    return {
-      ...next,
-      inference: {
-        ...inference,
-        data_parallel_size_local: inference.data_parallel_size_local ?? ranks,
-        api_server_count: servers === inference.parallel.dp ? ranks : servers,
-      },
-    }
-  }
-  if (ranks === 1) return next
+  // One engine on one node has no data ranks to speak of.
+  if (ranks === 1 && inference.parallel.dp === 1) return next
+  const { api_server_count: servers, parallel } = inference
+  const isFew = servers !== 0 && servers < ranks && !inferencePluginKeys(inference).enable_lora
+  const isCounted = !isGiven('inference.api_server_count') && servers > ranks
   return {
     ...next,
     inference: {
       ...inference,
-      parallel: { ...inference.parallel, dp: inference.parallel.dp === 1 ? ranks : inference.parallel.dp },
+      parallel: { ...parallel, dp: parallel.dp === 1 && !spansNodes(inference) ? ranks : parallel.dp },
       data_parallel_size_local: inference.data_parallel_size_local ?? ranks,
-      api_server_count: inference.api_server_count === 1 ? ranks : inference.api_server_count,
+      // HTTP processes are counted on each node, not over all of them.
+      api_server_count: isFew || isCounted ? ranks : servers,
     },
   }
 }

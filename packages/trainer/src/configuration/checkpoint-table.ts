@@ -20,7 +20,10 @@ export const CheckpointTable = z.strictObject({
     .nullable()
     .prefault({})
     .describe('Also write the weights as a Hugging Face folder; null writes none.'),
-  skip_gather_master_weights: z.boolean().default(false).describe('Do not collect the weights on one rank for that folder.'),
+  skip_gather_master_weights: z.boolean().default(false).meta({
+    description: 'Do not collect the weights on one rank for that folder.',
+    externalOnly: 'The embedded trainer is one process and holds all weights.',
+  }),
   weights_only: z.boolean().default(false).describe('Write the weights and nothing to resume from.'),
   resume_step: z
     .int()

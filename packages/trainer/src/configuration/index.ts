@@ -5,6 +5,7 @@
  */
 export { meshRules } from './mesh-rules.ts'
 export { type ModelPluginKeys, modelPluginKeys } from './plugin-keys.ts'
+export { trainerReadKeys } from './read-keys.ts'
 export { sftRoot } from './sft-root.ts'
 export type { SftConfiguration } from './sft-schema.ts'
 export { trainerRoot } from './trainer-root.ts'

@@ -34,7 +34,10 @@ export const TrainerModelTable = z.strictObject({
       targets: z
         .array(z.enum(['norm', 'attn_proj', 'mlp', 'mla_up_proj', 'routed_experts', 'linear_attn']))
         .default(['norm'])
-        .describe('Parts recomputed in selective mode; "mlp" is that of dense layers.'),
+        .meta({
+          description: 'Parts recomputed in selective mode; "mlp" is that of dense layers.',
+          unavailable: 'Only whole layers are recomputed.',
+        }),
     })
     .nullable()
     .default(null)

@@ -36,7 +36,11 @@ export const trainerRunKeys = {
     .nullable()
     .default(null)
     .meta({ description: 'Folder of a trace of every op; null writes none.', unavailable: 'Traces are not built yet.' }),
-  dist_timeout_seconds: z.int().min(1).default(600).describe('Seconds that a rank waits for the others.'),
+  dist_timeout_seconds: z
+    .int()
+    .min(1)
+    .default(600)
+    .meta({ description: 'Seconds that a rank waits for the others.', externalOnly: 'The embedded trainer is one process.' }),
   heartbeat: HeartbeatTable,
 }
 
@@ -45,5 +49,13 @@ export const TrainerLogTable = LogTable.extend({
     ...LogTable.shape.log_data.meta(),
     unavailable: 'The data that is trained on is not logged yet.',
   }),
-  ranks_filter: z.array(z.int().min(0)).default([0]).describe('Ranks whose lines are shown.'),
+  vf_level: LogTable.shape.vf_level.meta({
+    ...LogTable.shape.vf_level.meta(),
+    externalOnly: 'No environment runs beside the trainer.',
+  }),
+  interval: LogTable.shape.interval.meta({ ...LogTable.shape.interval.meta(), externalOnly: 'The trainer tells every step.' }),
+  ranks_filter: z
+    .array(z.int().min(0))
+    .default([0])
+    .meta({ description: 'Ranks whose lines are shown.', externalOnly: 'The embedded trainer is one process.' }),
 })

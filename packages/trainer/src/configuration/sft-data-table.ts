@@ -26,10 +26,10 @@ export const SftTextTable = z.strictObject({
     .nullable()
     .default(null)
     .meta({ description: 'Share of each subset; null follows their sizes.', unavailable: 'Subsets are not mixed yet.' }),
-  stopping_strategy: z
-    .enum(['first_exhausted', 'all_exhausted'])
-    .default('all_exhausted')
-    .describe('A pass over mixed subsets ends with the first or with the last of them.'),
+  stopping_strategy: z.enum(['first_exhausted', 'all_exhausted']).default('all_exhausted').meta({
+    description: 'A pass over mixed subsets ends with the first or with the last of them.',
+    unavailable: 'Subsets are not mixed yet.',
+  }),
   shuffle: z.boolean().default(true).describe('Shuffle the rows of every pass.'),
   seed: z.int().default(0).describe('Seed of the shuffle.'),
   loss_mask: z

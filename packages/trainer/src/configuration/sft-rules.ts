@@ -47,6 +47,8 @@ export function* sftNotices(config: SftConfiguration): Iterable<ConfigurationNot
   if (multiNode(config) !== undefined)
     yield { path: 'deployment.num_gpus', message: 'On several nodes all GPUs of a node train.', unused: true }
   yield { path: 'model.fused_lm_head_token_chunk_size', message: 'sft computes the loss from all logits.' }
+  for (const path of ['renderer.tool_parser', 'renderer.reasoning_parser'])
+    yield { path, message: 'Supervised training reads no answers of a model.', unused: true }
 }
 
 /** Rules of sft alone. */
