@@ -55,6 +55,28 @@ describe('a role', () => {
     ])
   })
 
+  it('without it also names every key that is not available here, each with its place', async () => {
+    const { status, err } = await run([
+      'rl',
+      '@',
+      'rl.toml',
+      '--trainer.model.cp',
+      '2',
+      '--deployment.num-train-gpus',
+      '2',
+      '--trainer.memory-profiler-path',
+      'x',
+    ])
+    expect(status).toBe(3)
+    expect(err).toContain('the roles trainer, orchestrator and inference are not built yet')
+    expect(err).toContain(
+      'FEATURE_UNAVAILABLE  --trainer.model.cp\n  `trainer.model.cp` = 2: it belongs to @trilithon/cp, which is not built yet',
+    )
+    expect(err).toContain('FEATURE_UNAVAILABLE  --trainer.memory-profiler-path')
+    expect(err).toContain('3 problems found')
+    expect(err).not.toContain('MODEL_NOT_FOUND')
+  })
+
   it('reports all problems with places and ends with 2, without a stack', async () => {
     const { status, err } = await run(['rl', '@', 'bad.toml', '--trainer.model.nam', 'x'])
     expect(status).toBe(2)

@@ -2,20 +2,21 @@ import { errorCodes, formatSource, TrilithonError } from '@trilithon/core'
 import { expect, test } from 'vitest'
 import { compose } from '../src/compose/compose.ts'
 import { rootNames } from '../src/compose/root-definitions.ts'
+import { renderError } from '../src/report/render.ts'
 import { type BadFile, badFiles, badFolder } from './bad-corpus.ts'
 import { ruleSites } from './rule-messages.ts'
 
 const corpus = badFiles()
 const provoked: TrilithonError[] = []
 
-async function problemsOf({ root, argv, environment }: BadFile): Promise<readonly TrilithonError[]> {
+async function errorOf({ root, argv, environment }: BadFile): Promise<TrilithonError> {
   try {
     await compose({ root, argv, workingDirectory: badFolder, environment })
   } catch (error) {
-    if (TrilithonError.is(error)) return error.problems.length > 0 ? error.problems : [error]
+    if (TrilithonError.is(error)) return error
     throw error
   }
-  return []
+  throw new Error('the configuration is sound')
 }
 
 test('the corpus has at least 80 files, each with its rule, root and code', () => {
@@ -29,7 +30,8 @@ test('the corpus has at least 80 files, each with its rule, root and code', () =
 
 // known fault A14: a configuration that makes no sense is accepted.
 test.each(corpus.map((bad) => [bad.file, bad.rule, bad] as const))('%s: %s', async (_, __, bad) => {
-  const problems = await problemsOf(bad)
+  const error = await errorOf(bad)
+  const problems = error.problems.length > 0 ? error.problems : [error]
   provoked.push(...problems)
   const told = problems.map(({ code, path, source }) => ({ code, at: path, source: source && formatSource(source) }))
   expect(told).toEqual([{ code: bad.code, at: bad.at, source: bad.source }])
@@ -37,6 +39,11 @@ test.each(corpus.map((bad) => [bad.file, bad.rule, bad] as const))('%s: %s', asy
   expect(problem?.message).toMatch(/\S/)
   expect(problem?.hint).toMatch(/\S/)
   if (bad.hint !== undefined) expect(problem?.hint).toContain(bad.hint)
+  // A person sees code, place, message and hint, and no stack; a script sees the exit status.
+  const shown = renderError(error, { colors: false })
+  for (const part of [bad.code, bad.source ?? bad.at ?? '', problem?.message ?? '', problem?.hint ?? '']) expect(shown).toContain(part)
+  expect(shown).not.toMatch(/\n\s+at .*:\d+/)
+  expect(error.exitStatus).toBe(2)
 })
 
 test('every rule between keys has its file (known fault A14)', () => {

@@ -435,8 +435,10 @@ describe('switching a variant', () => {
 
   it('lists a variant that is not built', async () => {
     folder.write({ 'a.toml': minimal })
-    const { unavailable } = await folder.compose('rl', ['@', 'a.toml', '--trainer.loss.type', 'ipo'])
-    expect(unavailable).toMatchObject([{ path: 'trainer.loss.type', value: 'ipo', source: { flag: '--trainer.loss.type' } }])
+    const { unavailable } = await folder.compose('rl', ['@', 'a.toml', '--orchestrator.renderer.name', 'kimi-k2'])
+    expect(unavailable).toMatchObject([
+      { path: 'orchestrator.renderer.name', value: 'kimi-k2', source: { flag: '--orchestrator.renderer.name' } },
+    ])
   })
 })
 
