@@ -20,14 +20,12 @@ export const LossTable = z
       adv_tau: advTau,
       kl_tau: klTau,
     }),
-    z
-      .strictObject({
-        type: z.literal('ipo').describe('Policy gradient masked where the probability moved far in either direction.'),
-        ipo_threshold: z.number().min(0).default(0.1).describe('Largest change of probability that is still trained.'),
-        adv_tau: advTau,
-        kl_tau: klTau,
-      })
-      .meta({ unavailable: 'The loss ipo is not built yet.' }),
+    z.strictObject({
+      type: z.literal('ipo').describe('Policy gradient masked where the probability moved far in either direction.'),
+      ipo_threshold: z.number().min(0).default(0.1).describe('Largest change of probability that is still trained.'),
+      adv_tau: advTau,
+      kl_tau: klTau,
+    }),
     z.strictObject({
       type: z.literal('custom').describe('A function of yours.'),
       import_path: z.string().min(1).describe('Module and export, as `./loss.mjs#myLoss`.'),

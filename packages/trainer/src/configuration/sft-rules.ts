@@ -47,6 +47,7 @@ export function* sftNotices(config: SftConfiguration): Iterable<ConfigurationNot
   if (multiNode(config) !== undefined)
     yield { path: 'deployment.num_gpus', message: 'On several nodes all GPUs of a node train.', unused: true }
   yield { path: 'model.fused_lm_head_token_chunk_size', message: 'sft computes the loss from all logits.' }
+  yield { path: 'model.seq_len', message: 'Supervised training packs rows of data.seq_len tokens.', unused: true }
   for (const path of ['renderer.tool_parser', 'renderer.reasoning_parser'])
     yield { path, message: 'Supervised training reads no answers of a model.', unused: true }
 }
@@ -90,6 +91,12 @@ export function* sftRules(config: SftConfiguration): Iterable<CheckProblem> {
         }
     }
   }
+  if (config.ckpt?.weights_only === true && config.ckpt.weights === null)
+    yield {
+      message: 'weights_only leaves the training state out of checkpoints and weights = "None" the weights: nothing would be written',
+      path: 'ckpt.weights_only',
+      hint: 'Keep [ckpt.weights], or remove [ckpt].',
+    }
   if (config.renderer !== null && keys.vlm !== null)
     yield { message: 'A renderer and a vision model exclude each other in sft', path: 'renderer', hint: 'Remove one of them.' }
   if (typeof config.model.fused_lm_head_token_chunk_size === 'number')

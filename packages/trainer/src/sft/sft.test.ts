@@ -153,6 +153,38 @@ describe('a run', () => {
     expect(rest).toEqual(whole.slice(2))
   })
 
+  it('goes on with a frozen indexer, which has no state of the optimiser (known fault 115)', async () => {
+    const json = {
+      ...modelJson,
+      model_type: 'glm_moe_dsa',
+      tie_word_embeddings: false,
+      q_lora_rank: 8,
+      kv_lora_rank: 6,
+      qk_nope_head_dim: 4,
+      qk_rope_head_dim: 4,
+      v_head_dim: 4,
+      n_routed_experts: 4,
+      num_experts_per_tok: 2,
+      moe_intermediate_size: 6,
+      n_shared_experts: 1,
+      first_k_dense_replace: 1,
+      index_n_heads: 8,
+      index_head_dim: 4,
+      index_topk: 4,
+    }
+    const model = createModel(parseModelConfig(json, 'config.json'), { seed: 1, configText: JSON.stringify(json) })
+    saveModel(model, join(folder, 'sparse'), { documents: createCharTokenizer('abcdefghijklmnop').files })
+    model.dispose()
+    const changes = { model: { name: 'sparse' }, tokenizer: { name: 'sparse' } }
+    await run(setUp({ ...changes, max_steps: 2, scheduler: { type: 'constant' } }))
+    const again = { ...changes, max_steps: 3, scheduler: { type: 'constant' } }
+    expect(lossesOf(await run(setUp({ ...again, ckpt: { resume_step: 2 } })))).toHaveLength(1)
+    // An indexer that is to be trained now has states that the checkpoint lacks.
+    const thawed = { ...again, model: { name: 'sparse', index_kl_weight: 1 }, ckpt: { resume_step: 3 } }
+    await expect(run(setUp(thawed))).rejects.toThrow(fails('CHECKPOINT_INVALID', /indexer.* is missing/))
+    expect(lossesOf(await run(setUp({ ...thawed, max_steps: 4, ckpt: { resume_step: 3, skip_optimizer: true } })))).toHaveLength(1)
+  })
+
   it('validates at its interval over all of the data, and on start', async () => {
     const val = { interval: 2, eval_on_start: true, data: textOf({ seq_len: 16, batch_size: 4 }) }
     const events = await run(setUp({ val, max_steps: 4 }))

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { FileLayer, MicroBatch } from '@trilithon/core'
+import { checkpointWriteFailure } from '@trilithon/models'
 
 /** A sample of a step that was skipped, as it is saved: one line of JSON. */
 export interface BadSample {
@@ -36,19 +37,26 @@ export function samplesOf(batch: MicroBatch, isAsked: (id: string) => boolean): 
   return samples
 }
 
-/** Writes the samples of a skipped step to `skipped/step_N.jsonl` below the run's folder, and says where. */
+/**
+ * Writes the samples of a skipped step to `skipped/step_N.jsonl` below the run's folder, and says where. Throws
+ * `CHECKPOINT_WRITE_FAILED`.
+ */
 export function saveSkippedSamples(files: FileLayer, folder: string, step: number, reason: string, samples: readonly BadSample[]): string {
   const path = join(folder, 'skipped', `step_${step}.jsonl`)
-  files.makeFolder(join(folder, 'skipped'))
-  const file = files.open(path, 'w')
+  // NaN has no JSON; as text it stays visible.
+  const line = (sample: BadSample) =>
+    JSON.stringify({ reason, ...sample }, (_, value) => (typeof value === 'number' && !Number.isFinite(value) ? String(value) : value))
   try {
-    // NaN has no JSON; as text it stays visible.
-    const line = (sample: BadSample) =>
-      JSON.stringify({ reason, ...sample }, (_, value) => (typeof value === 'number' && !Number.isFinite(value) ? String(value) : value))
-    file.write(new TextEncoder().encode(samples.map((sample) => `${line(sample)}\n`).join('')))
-    file.sync()
-  } finally {
-    file.close()
+    files.makeFolder(join(folder, 'skipped'))
+    const file = files.open(path, 'w')
+    try {
+      file.write(new TextEncoder().encode(samples.map((sample) => `${line(sample)}\n`).join('')))
+      file.sync()
+    } finally {
+      file.close()
+    }
+  } catch (cause) {
+    throw checkpointWriteFailure(path, folder, cause)
   }
   return path
 }

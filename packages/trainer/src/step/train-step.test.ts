@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { MicroBatch } from '@trilithon/core'
 import { createModel, type ModelConfig, nodeFiles, parseModelConfig } from '@trilithon/models'
 import { createAdamW, liveTensors, type Optimiser, toArray, write } from '@trilithon/tensor'
+import { failingFiles } from '@trilithon/testing'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Loss } from '../loss/loss.ts'
 import { createDefaultLoss, opdLoss, sftLoss } from '../loss/policy-loss.ts'
@@ -235,6 +236,10 @@ test('a NaN in a log-probability skips the step, changes nothing, and the sample
   const sample = JSON.parse(line ?? '')
   expect(sample).toMatchObject({ id: 'rows.jsonl:3', ids: [...(documents[2]?.ids ?? [])] })
   expect(sample.logprobs[2]).toBe('NaN')
+  const full = failingFiles(nodeFiles, { failAt: 3, kind: 'ENOSPC' })
+  expect(() => saveSkippedSamples(full, folder, 5, '', skipped?.samples ?? [])).toThrow(
+    expect.objectContaining({ code: 'CHECKPOINT_WRITE_FAILED' }),
+  )
   parts.end()
 })
 
