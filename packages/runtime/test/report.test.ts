@@ -99,6 +99,17 @@ describe('what a rule changes is said', () => {
     expect(overruled).toMatchObject([{ path: 'weight_broadcast.port', value: 29502, used: 29502 }])
   })
 
+  it('of a router process that one node has no use for, and of none that several nodes have', async () => {
+    const router = '[trainer]\n[orchestrator]\n[inference.deployment.router]\ntype = "llm-d"\n'
+    folder.write({ 'one.toml': router, 'several.toml': `${router}${nodes}` })
+    const one = await folder.compose('rl', ['@', 'one.toml'])
+    expect(one.unavailable).toEqual([])
+    expect(one.overruled).toMatchObject([{ path: 'inference.deployment.router.type', reason: expect.stringContaining('is "single_node"') }])
+    const several = await folder.compose('rl', ['@', 'several.toml'])
+    expect(several.unavailable.map(({ path }) => path)).toContain('inference.deployment.router.type')
+    expect(several.overruled).toEqual([])
+  })
+
   it('and nothing of a resolved file that is read back', async () => {
     folder.write({ 'a.toml': `[trainer]\n[orchestrator]\n[inference.parallel]\ntp = 2\n${nodes}` })
     const { resolved } = await folder.compose('rl', ['@', 'a.toml'])
@@ -135,6 +146,11 @@ describe('what prime-rl 0.6.0 forbids and this project allows is accepted, and t
     [
       'router replay with llm-d',
       `${replay}[inference]\n${disaggregated}[inference.deployment.router]\ntype = "llm-d"\n`,
+      /Routed experts with the llm-d router are refused by prime-rl/,
+    ],
+    [
+      'router replay with llm-d before engines of single nodes',
+      `${replay}[inference.deployment.router]\ntype = "llm-d"\n${nodes}`,
       /Routed experts with the llm-d router are refused by prime-rl/,
     ],
     [

@@ -82,10 +82,10 @@ export function* inferenceRules(config: InferenceConfiguration): Iterable<CheckP
     }
 }
 
-/** Combinations of inference keys that prime-rl 0.6.0 refuses and that work here. */
-export function* onlyHereTogether(config: InferenceConfiguration): Iterable<ConfigurationNotice> {
+/** Combinations of inference keys that prime-rl 0.6.0 refuses and that work here; on one node no router is launched. */
+export function* onlyHereTogether(config: InferenceConfiguration, onOneNode: boolean): Iterable<ConfigurationNotice> {
   const { deployment, kv_cache_offload, slurm } = inferencePluginKeys(config)
-  if (config.enable_return_routed_experts && deployment.router?.type === 'llm-d' && deployment.type !== 'single_node')
+  if (config.enable_return_routed_experts && deployment.router?.type === 'llm-d' && !onOneNode)
     yield 'Routed experts with the llm-d router are refused by prime-rl 0.6.0; here experts travel as bytes beside the answer, past any router.'
   if (kv_cache_offload?.type === 'mooncake' && slurm === null)
     yield 'Mooncake without [slurm] is refused by prime-rl 0.6.0; here the pool does not depend on who starts it.'
@@ -93,7 +93,7 @@ export function* onlyHereTogether(config: InferenceConfiguration): Iterable<Conf
 
 /** Why written values are changed or not used. */
 export function* inferenceNotices(config: InferenceConfiguration): Iterable<ConfigurationNotice> {
-  yield* onlyHereTogether(config)
+  yield* onlyHereTogether(config, inferencePluginKeys(config).deployment.type === 'single_node')
   if (config.vllm_extra['headless'] === true) yield { path: 'api_server_count', message: 'vllm_extra.headless has no HTTP server.' }
   else if (inferencePluginKeys(config).enable_lora)
     yield { path: 'api_server_count', message: 'Adapters are loaded through one HTTP process.' }

@@ -45,6 +45,8 @@ export interface AbsentUse {
   readonly path: ConfigPath
   readonly node: TableNode
   readonly active: readonly string[]
+  /** Why a written table is not in use; empty where it is. */
+  readonly unused: readonly string[]
 }
 
 export interface Choice {
@@ -196,8 +198,8 @@ function fillSlot(
       .map((one) => ({ plugin, claim: one })),
   )[0]
   if (absent !== undefined) {
-    const unused = isUnused(state.tree, mounts, absent.claim)
-    state.absent.push({ ...absent, path, node, active: unused ? [] : ['type'] })
+    const unused = whyUnused(state.written, mounts, absent.claim)
+    state.absent.push({ ...absent, path, node, active: unused.length > 0 ? [] : ['type'], unused })
     state.owned.push({ owner: absent.plugin.package, path, keys: undefined })
     return
   }
@@ -220,15 +222,17 @@ function fillSlot(
   )
 }
 
-/** Whether another key says that the table of a typed claim is not in use. */
-function isUnused(tree: TableNode, mounts: readonly Mount[], { inactive_when: when }: KnownClaim): boolean {
-  const place = when === undefined ? undefined : placeOf(mounts, when.at)
-  if (when === undefined || place === undefined) return false
-  const key = place.path.at(-1) ?? ''
-  const written = textOf(nodeAt(tree, place.path))
-  const schemas = schemasAt(place.mount.root.schema, place.path.slice(place.mount.at.length, -1))
-  const byDefault = schemas.map((schema) => (shapeOf(schema).defaultValue as Record<string, unknown> | null | undefined)?.[key])[0]
-  return (written ?? byDefault) === when.is
+/** Which keys say that the table of a typed claim is not in use: all that are part of the composition, or none. */
+function whyUnused(tree: TableNode, mounts: readonly Mount[], { inactive_when: conditions = [] }: KnownClaim): string[] {
+  const told = conditions.flatMap(({ at, is }) => {
+    const place = placeOf(mounts, at)
+    if (place === undefined) return []
+    const key = place.path.at(-1) ?? ''
+    const schemas = schemasAt(place.mount.root.schema, place.path.slice(place.mount.at.length, -1))
+    const byDefault = schemas.map((schema) => (shapeOf(schema).defaultValue as Record<string, unknown> | null | undefined)?.[key])[0]
+    return [{ sentence: `\`${joinPath(place.path)}\` is "${is}"`, holds: (textOf(nodeAt(tree, place.path)) ?? byDefault) === is }]
+  })
+  return told.every(({ holds }) => holds) ? told.map(({ sentence }) => sentence) : []
 }
 
 function typesAt(claimAt: string, candidates: readonly PluginCandidate[], known: readonly KnownPlugin[]): string[] {
@@ -262,7 +266,7 @@ function takeUntyped(state: State, mounts: readonly Mount[], candidate: PluginCa
 
 function takeAbsent(state: State, mounts: readonly Mount[], plugin: KnownPlugin, claim: KnownClaim): void {
   const cut = cutKeys(state, mounts, plugin.package, claim.at, Object.keys(claim.keys), (key) => claim.keys[key]?.inactive)
-  if (cut !== undefined) state.absent.push({ plugin, claim, ...cut })
+  if (cut !== undefined) state.absent.push({ plugin, claim, ...cut, unused: [] })
 }
 
 /** Takes the claimed keys out of every table that the claim names. */

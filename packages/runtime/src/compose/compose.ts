@@ -13,7 +13,7 @@ import { lookupSchemas } from './lookup-schemas.ts'
 import type { Mount } from './mount.ts'
 import { orderPlugins } from './order-plugins.ts'
 import { ownerHintOf } from './owner-hint.ts'
-import { absentPlugins, type ClaimedValue, followedFromOthers, parseAbsent, parsePluginConfig } from './plugin-config.ts'
+import { absentPlugins, type ClaimedValue, followedFromOthers, parseAbsent, parsePluginConfig, unusedTable } from './plugin-config.ts'
 import { prepareTree } from './prepare-tree.ts'
 import { resolveRoots } from './resolve-roots.ts'
 import { oncePerShared } from './share-keys.ts'
@@ -105,7 +105,7 @@ export async function composeRoot(definition: RootDefinition, request: Omit<Comp
     owned: choice.owned,
     unavailable,
     ignored: resolution.ignored,
-    overruled: resolution.overruled,
+    overruled: [...resolution.overruled, ...choice.absent.flatMap(unusedTable)],
     notices: [
       ...prepared.notices,
       ...resolution.notices,

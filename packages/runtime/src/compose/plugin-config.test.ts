@@ -17,7 +17,14 @@ const tree = (value: object) => fromPlain(value, { kind: 'file', file: 'a.toml',
 describe('a package that can be installed and is not', () => {
   it('stops a start as PLUGIN_NOT_FOUND, with the line that installs it', () => {
     if (claim === undefined) throw new Error('no claim')
-    const { unavailable, problems } = parseAbsent({ plugin: fast, claim, path: ['model'], node: tree({ turbo: 4 }), active: ['turbo'] })
+    const { unavailable, problems } = parseAbsent({
+      plugin: fast,
+      claim,
+      path: ['model'],
+      node: tree({ turbo: 4 }),
+      active: ['turbo'],
+      unused: [],
+    })
     expect(problems).toEqual([])
     expect(unavailable).toMatchObject([
       {
@@ -33,7 +40,7 @@ describe('a package that can be installed and is not', () => {
 
   it('has its values checked all the same', () => {
     if (claim === undefined) throw new Error('no claim')
-    const { problems } = parseAbsent({ plugin: fast, claim, path: ['model'], node: tree({ turbo: 0 }), active: ['turbo'] })
+    const { problems } = parseAbsent({ plugin: fast, claim, path: ['model'], node: tree({ turbo: 0 }), active: ['turbo'], unused: [] })
     expect(problems).toMatchObject([{ code: 'CONFIG_VALUE_INVALID', path: 'model.turbo' }])
   })
 

@@ -5,7 +5,7 @@ import { type ConfigPath, joinPath, sourceAt, type TableNode, valueAt } from '..
 import { validate } from '../config/validate.ts'
 import { type KnownClaim, type KnownPlugin, schemaOfKnownClaim } from '../plugins/known-plugins.ts'
 import type { AbsentUse, Chosen } from './choose-plugins.ts'
-import type { AbsentPlugin, ComposedPlugin, Composition, UnavailableKey } from './composition.ts'
+import type { AbsentPlugin, ComposedPlugin, Composition, OverruledKey, UnavailableKey } from './composition.ts'
 import { type Mount, placeOf } from './mount.ts'
 
 type Resolved = Composition['resolved']
@@ -111,19 +111,15 @@ function inactiveValues(claim: KnownClaim): Record<string, unknown> {
 }
 
 /** Keys of a package that is not installed which nobody wrote, and which have a value that asks for it all the same. */
-export function followedFromOthers(
-  { plugin, claim, path, active, node }: AbsentUse,
-  resolved: Resolved,
-  mounts: readonly Mount[],
-  tree: TableNode,
-): UnavailableKey[] {
+export function followedFromOthers(use: AbsentUse, resolved: Resolved, mounts: readonly Mount[], tree: TableNode): UnavailableKey[] {
+  const { claim, path, active } = use
   const mount = placeOf(mounts, claim.at)?.mount
   if (claim.type !== undefined || mount === undefined) return []
   const table = valueAt(resolved[mount.root.name], path.slice(mount.at.length))
   return Object.entries(claim.keys).flatMap(([key, { inactive }]) => {
     const value = valueAt(table, [key])
     if (value === undefined || active.includes(key) || JSON.stringify(value) === JSON.stringify(inactive)) return []
-    return [unavailableKey({ plugin, claim, path, active, node }, key, value, sourceAt(tree, [...path, key]))]
+    return [unavailableKey(use, key, value, sourceAt(tree, [...path, key]))]
   })
 }
 
@@ -139,6 +135,13 @@ function unavailableKey({ plugin, path }: AbsentUse, key: string, value: unknown
     hint: plugin.built ? `Run: pnpm add ${plugin.package}` : 'Remove the key, or wait for a release that has it.',
     code: plugin.built ? 'PLUGIN_NOT_FOUND' : 'FEATURE_UNAVAILABLE',
   }
+}
+
+/** A table of a package that was written and is not in use: it has no effect, and that is said. */
+export function unusedTable({ claim, path, node, unused }: AbsentUse): OverruledKey[] {
+  if (unused.length === 0) return []
+  const reason = `It is not in use: ${unused.join(', and ')}.`
+  return [{ path: joinPath(path, 'type'), value: claim.type, used: claim.type, source: node.source, reason }]
 }
 
 /** The packages that keys ask for and that are not here, each with those keys. */

@@ -15,8 +15,11 @@ export const KnownPlugin = z.strictObject({
     z.strictObject({
       at: z.string(),
       type: z.string().optional(),
-      /** A typed claim is not used where the key at this path (from the name of its root) has that value, although its table is there. */
-      inactive_when: z.strictObject({ at: z.string(), is: z.string() }).optional(),
+      /**
+       * A typed claim is not used, although its table is there, where every key at these paths (from the name of its root) that is part of
+       * the composition has that value.
+       */
+      inactive_when: z.array(z.strictObject({ at: z.string(), is: z.string() })).optional(),
       /** Without `inactive`, a key must be written in its table and is always in use. */
       keys: z.record(
         z.string(),

@@ -19,7 +19,7 @@ function* permittedHere(config: RlConfiguration): Iterable<ConfigurationNotice> 
   if (inference === null) return
   if (rlPluginKeys(config).routerReplay && inferencePluginKeys(inference).kv_cache_offload !== null)
     yield 'Router replay with inference.kv_cache_offload is refused by prime-rl 0.6.0; here a KV block carries the experts of its tokens.'
-  yield* onlyHereTogether(inference)
+  yield* onlyHereTogether(inference, multiNode(config) === undefined)
 }
 
 /** Written keys of the launcher that another key makes useless, and why the launcher changes others. */

@@ -8,8 +8,8 @@ export interface KnownPluginClaim {
   readonly type?: string
   /** Each key described; at its default a key means "not used". A key without a default must be written. */
   readonly keys: z.ZodObject
-  /** A typed claim is not used where the value at this path is that one, although its table is there. */
-  readonly inactiveWhen?: { readonly at: string; readonly is: string }
+  /** A typed claim is not used where every one of these keys, as far as its root is part of the composition, has that value. */
+  readonly inactiveWhen?: readonly { readonly at: string; readonly is: string }[]
 }
 
 /** A package that is known to own keys, whether or not it can be installed today. */

@@ -32,7 +32,14 @@ const weights = (defaults: Record<string, number>) =>
     )
     .default(defaults)
 
-const router = { at: 'inference.deployment.router', inactiveWhen: { at: 'inference.deployment.type', is: 'single_node' } }
+/** A run over several nodes starts routers although each of its engines lies on one. */
+const router = {
+  at: 'inference.deployment.router',
+  inactiveWhen: [
+    { at: 'inference.deployment.type', is: 'single_node' },
+    { at: 'rl.deployment.type', is: 'single_node' },
+  ],
+}
 
 /** Packages between trainer, orchestrator and engines. */
 export const servingPlugins: readonly KnownPluginSource[] = [

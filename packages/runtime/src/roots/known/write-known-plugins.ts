@@ -18,7 +18,7 @@ function claimAsJson({ at, type, keys, inactiveWhen }: KnownPluginClaim): JsonOb
   return {
     at,
     ...(type === undefined ? {} : { type }),
-    ...(inactiveWhen === undefined ? {} : { inactive_when: { ...inactiveWhen } }),
+    ...(inactiveWhen === undefined ? {} : { inactive_when: inactiveWhen.map((one) => ({ ...one })) }),
     keys: Object.fromEntries(Object.entries(keys.shape).map(([key, schema]) => [key, keyAsJson(schema as z.ZodType)])),
   }
 }
