@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=describe-machine.test.d.ts.map

@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=kernels.test.d.ts.map

@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=machine-info.js.map

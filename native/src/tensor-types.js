@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=tensor-types.js.map

@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=tensors.test.d.ts.map
