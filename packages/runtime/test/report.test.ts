@@ -108,6 +108,11 @@ describe('what a rule changes is said', () => {
     const several = await folder.compose('rl', ['@', 'several.toml'])
     expect(several.unavailable.map(({ path }) => path)).toContain('inference.deployment.router.type')
     expect(several.overruled).toEqual([])
+    // The orchestrator's router is that one too, unless the file says otherwise.
+    expect(several.resolved.orchestrator).toMatchObject({ router: { type: 'llm-d' } })
+    const sticky = await folder.compose('rl', ['@', 'several.toml', '--orchestrator.router', 'sticky'])
+    expect(sticky.resolved.orchestrator).toMatchObject({ router: { type: 'sticky' } })
+    expect(one.resolved.orchestrator).toMatchObject({ router: { type: 'sticky' } })
   })
 
   it('and nothing of a resolved file that is read back', async () => {

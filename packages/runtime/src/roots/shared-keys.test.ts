@@ -22,6 +22,7 @@ test.each([
   ['max_steps', ['trainer.max_steps', 'orchestrator.max_steps']],
   ['seq_len', ['trainer.model.seq_len', 'orchestrator.seq_len']],
   ['slurm', ['inference.slurm']],
+  ['inference.deployment.router.type', ['orchestrator.router.type', 'orchestrator.router.type']],
   ['output_dir', ['trainer.output_dir', 'orchestrator.output_dir']],
   ['weight_broadcast.type', ['trainer.weight_broadcast.type', 'orchestrator.weight_broadcast.type', 'inference.weight_broadcast.type']],
   ['weight_broadcast.port', ['trainer.weight_broadcast.port', 'orchestrator.weight_broadcast.port']],

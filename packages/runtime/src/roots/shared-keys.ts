@@ -56,6 +56,11 @@ export const sharedKeys: readonly SharedKey[] = [
     (key): SharedKey => ({ from: `weight_broadcast.${key}`, to: below(trainerAndOrchestrator, `weight_broadcast.${key}`), when: nccl }),
   ),
   { from: 'slurm', to: ['inference.slurm'] },
+  // A router process before engines of several nodes: the orchestrator's own router is its, unless it says otherwise.
+  ...[
+    { at: 'deployment.type', is: 'multi_node' },
+    { at: 'inference.deployment.type', is: 'disaggregated' },
+  ].map((when): SharedKey => ({ from: 'inference.deployment.router.type', to: ['orchestrator.router.type'], when, yields: true })),
   { from: 'output_dir', to: ['trainer.output_dir'] },
   { from: 'output_dir', to: ['orchestrator.output_dir'], as: '{value}/run_default' },
   { from: 'bench', to: ['orchestrator.bench'], when: { at: 'bench', is: true } },

@@ -41,6 +41,9 @@ const router = {
   ],
 }
 
+/** The same router as the orchestrator sees it: it chooses no engine itself. */
+const asSeen = (type: string) => ({ at: 'orchestrator.router', type, keys: z.strictObject({}) })
+
 /** Packages between trainer, orchestrator and engines. */
 export const servingPlugins: readonly KnownPluginSource[] = [
   {
@@ -88,6 +91,7 @@ export const servingPlugins: readonly KnownPluginSource[] = [
           policy: z.string().min(1).default('consistent_hash').describe('How the router chooses an engine.'),
         }),
       },
+      asSeen('vllm-router'),
     ],
   },
   {
@@ -111,12 +115,16 @@ export const servingPlugins: readonly KnownPluginSource[] = [
           decode_sidecar_port: port.default(8300).describe('TCP port of the process beside each decode engine.'),
         }),
       },
+      asSeen('llm-d'),
     ],
   },
   {
     package: '@trilithon/dynamo-router',
     seam: 'router',
     built: false,
-    claims: [{ ...router, type: 'dynamo', keys: z.strictObject({ port: port.default(8000).describe('TCP port that clients use.') }) }],
+    claims: [
+      { ...router, type: 'dynamo', keys: z.strictObject({ port: port.default(8000).describe('TCP port that clients use.') }) },
+      asSeen('dynamo'),
+    ],
   },
 ]
