@@ -1,7 +1,7 @@
 const at = (table: string, keys: string) => keys.split(' ').map((key) => (table === '' ? key : `${table}.${key}`))
 const thinking = 'preserve_all_thinking preserve_thinking_between_tool_calls'
 const text =
-  'batch_size seq_len micro_batch_size name splits shuffle seed loss_mask.system loss_mask.user loss_mask.assistant loss_mask.tool'
+  'batch_size seq_len micro_batch_size name subsets splits probabilities stopping_strategy shuffle seed loss_mask.system loss_mask.user loss_mask.assistant loss_mask.tool'
 
 /**
  * Keys that the code of a role reads, by root; a variant of a union is in brackets. A test of the runtime finds for every key of a role that can

@@ -19,17 +19,13 @@ export const SftTextTable = z.strictObject({
     .array(z.string())
     .nullable()
     .default(null)
-    .meta({ description: 'Subsets that are mixed; null takes the default one.', unavailable: 'Subsets are not mixed yet.' }),
+    .describe('Subsets that are mixed, folders below that of the data; null takes it itself.'),
   splits: z.array(z.string()).nullable().default(null).describe('Split of each subset; null takes "train".'),
-  probabilities: z
-    .array(z.number().min(0).max(1))
-    .nullable()
-    .default(null)
-    .meta({ description: 'Share of each subset; null follows their sizes.', unavailable: 'Subsets are not mixed yet.' }),
-  stopping_strategy: z.enum(['first_exhausted', 'all_exhausted']).default('all_exhausted').meta({
-    description: 'A pass over mixed subsets ends with the first or with the last of them.',
-    unavailable: 'Subsets are not mixed yet.',
-  }),
+  probabilities: z.array(z.number().min(0).max(1)).nullable().default(null).describe('Share of each subset; null follows their sizes.'),
+  stopping_strategy: z
+    .enum(['first_exhausted', 'all_exhausted'])
+    .default('all_exhausted')
+    .describe('A pass over mixed subsets ends with the first or with the last of them.'),
   shuffle: z.boolean().default(true).describe('Shuffle the rows of every pass.'),
   seed: z.int().default(0).describe('Seed of the shuffle.'),
   loss_mask: z

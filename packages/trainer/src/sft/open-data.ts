@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { basename, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { TrilithonError } from '@trilithon/core'
 import type { Model } from '@trilithon/models'
 import { createRenderer, loadTokenizer, type Renderer, type Tokenizer } from '@trilithon/renderers'
@@ -7,6 +7,8 @@ import type { SftConfiguration } from '../configuration/sft-schema.ts'
 import { createDataLoader, type DataLoader } from '../data/data-loader.ts'
 import type { DataPosition, DocumentSource } from '../data/document-source.ts'
 import { createFakeDocuments } from '../data/fake-documents.ts'
+import { mixRows } from '../data/mix-rows.ts'
+import type { RowSource } from '../data/row-source.ts'
 import { openRows } from '../data/rows.ts'
 import { createTextDocuments } from '../data/text-documents.ts'
 
@@ -82,13 +84,8 @@ async function openDocuments(
   text: { tokenizer: Tokenizer; renderer: Renderer } | null,
   workingDirectory: string,
 ): Promise<DocumentSource> {
-  const [split = 'train', ...others] = table.splits ?? []
-  if (others.length > 0 || text === null)
-    throw new TrilithonError('FEATURE_UNAVAILABLE', 'Several splits cannot be mixed yet.', {
-      path: `${path}.splits`,
-      hint: 'Name one split.',
-    })
-  const rows = await openRows(resolve(workingDirectory, table.name), split)
+  if (text === null) throw new TrilithonError('INVARIANT_BROKEN', 'text is read with a tokeniser')
+  const rows = await openSubsets(table, path, workingDirectory)
   try {
     return createTextDocuments({
       rows,
@@ -101,6 +98,31 @@ async function openDocuments(
     })
   } catch (error) {
     rows.close()
+    throw error
+  }
+}
+
+/** A subset is a folder below that of the data. */
+async function openSubsets(table: TextTable, path: string, workingDirectory: string): Promise<RowSource> {
+  const { name, subsets, splits, probabilities, stopping_strategy: stoppingStrategy, seed } = table
+  const folder = resolve(workingDirectory, name)
+  // The configuration has seen to it that the lists are equally long.
+  const count = (subsets ?? splits ?? probabilities)?.length ?? 1
+  if (probabilities?.every((share) => share === 0))
+    throw new TrilithonError('CONFIG_VALUE_CONFLICT', 'every subset has the share 0', {
+      path: `${path}.probabilities`,
+      hint: 'Give one of them a share.',
+    })
+  const sources: RowSource[] = []
+  try {
+    for (let index = 0; index < count; index++) {
+      const subset = subsets?.[index]
+      sources.push(await openRows(subset === undefined ? folder : join(folder, subset), splits?.[index] ?? 'train'))
+    }
+    const [only] = sources
+    return only !== undefined && count === 1 ? only : mixRows(sources, { probabilities, stoppingStrategy, seed })
+  } catch (error) {
+    for (const source of sources) source.close()
     throw error
   }
 }

@@ -195,6 +195,33 @@ describe('a run', () => {
     expect(validations[2]?.loss).toBeLessThan(validations[0]?.loss ?? 0)
   })
 
+  it('mixes subsets by their shares', async () => {
+    const rows = readFileSync(join(folder, 'train.jsonl'), 'utf8').trim().split('\n')
+    for (const [name, part] of [
+      ['easy', rows.slice(0, 30)],
+      ['hard', rows.slice(30)],
+    ] as const) {
+      mkdirSync(join(folder, 'data', name), { recursive: true })
+      writeFileSync(join(folder, 'data', name, 'train.jsonl'), part.join('\n'))
+    }
+    const rowsOf = async (changes: object) => {
+      const [started] = await run(
+        setUp({
+          data: textOf({ name: 'data', seq_len: 32, batch_size: 3, subsets: ['easy', 'hard'], ...changes }),
+          max_steps: 1,
+          ckpt: null,
+          clean_output_dir: true,
+        }),
+      )
+      return started?.kind === 'started' ? started.rows : 0
+    }
+    expect(await rowsOf({})).toBe(40)
+    expect(await rowsOf({ probabilities: [0, 1] })).toBe(10)
+    expect(await rowsOf({ probabilities: [0.5, 0.5] })).toBeGreaterThan(45)
+    await expect(rowsOf({ subsets: ['easy', 'other'] })).rejects.toThrow(fails('DATA_NOT_FOUND', /data\/other/))
+    await expect(rowsOf({ probabilities: [0, 0] })).rejects.toThrow(fails('CONFIG_VALUE_CONFLICT', /share 0/))
+  })
+
   it('trains on made-up data without a tokeniser, with layers computed again', async () => {
     rmSync(join(folder, 'model', 'tokenizer.json'))
     const events = await run(
