@@ -22,6 +22,18 @@ describe('composition', () => {
     expect(tree.entries.get('max_steps')?.source).toMatchObject({ file: 'b.toml', line: 1 })
   })
 
+  it('replaces lists whole, also a default list', async () => {
+    folder.write({
+      'a.toml': `${minimal}[[orchestrator.train.env]]\nname = "a"\n[[orchestrator.train.env]]\nname = "b"\n`,
+      'b.toml': '[[orchestrator.train.env]]\nname = "c"\n[[orchestrator.post_batch_filters]]\ntype = "repetition"\n',
+    })
+    const { resolved } = await folder.compose('rl', ['@', 'a.toml', '@', 'b.toml'])
+    expect(resolved.orchestrator).toMatchObject({
+      train: { env: [{ name: 'c' }] },
+      post_batch_filters: [{ type: 'repetition', enforce: false }],
+    })
+  })
+
   it('shares keys with the roles that are there, and only with those', async () => {
     folder.write({ 'a.toml': `${minimal.replace('[inference]\n', '')}` })
     const { resolved, roles } = await folder.compose('rl', ['@', 'a.toml', '--seq-len', '512', '--output-dir', 'out'])
@@ -215,149 +227,6 @@ describe('choice of plugins', () => {
       })
       expect(resolved.orchestrator).toMatchObject({ router: { type, weight: 3 } })
     }
-  })
-
-  it.each<[string, Record<string, string>, string, string, string]>([
-    ['a type that nobody claims', {}, '[router]\ntype = "stiky"\n', 'PLUGIN_NOT_FOUND', 'Did you mean "sticky"?'],
-    ['a package that is not installed', {}, '[router]\ntype = "@acme/none"\n', 'PLUGIN_NOT_FOUND', 'Run: pnpm add @acme/none'],
-    ['a table without a type that is no string', {}, '[router]\ntype = 3\n', 'CONFIG_VALUE_INVALID', 'type = '],
-    ['an unknown key of a plugin', {}, '[router]\ntype = "sticky"\nstickyness = 1\n', 'CONFIG_KEY_UNKNOWN', ''],
-    ['a file that is not there', { list: '"./none.mjs"' }, '', 'PLUGIN_NOT_FOUND', 'relative to the working directory'],
-    ['a listed package that is not installed', { list: '"@acme/none"' }, '', 'PLUGIN_NOT_FOUND', 'pnpm add @acme/none'],
-    [
-      'a plugin that throws at import',
-      { list: '"./p.mjs"', ...local('p.mjs', "throw new Error('boom')") },
-      '',
-      'PLUGIN_LOAD_FAILED',
-      '--verbose',
-    ],
-    ['a file with a syntax error', { list: '"./p.mjs"', 'p.mjs': 'export default {' }, '', 'PLUGIN_LOAD_FAILED', '--verbose'],
-    ['a module without a definition', { list: '"./p.mjs"', 'p.mjs': 'export const x = 1' }, '', 'PLUGIN_INVALID', 'definePlugin'],
-    [
-      'a definition without create',
-      { list: '"./p.mjs"', ...local('p.mjs', "export default { name: 'p', fills: Router, claims: [] }") },
-      '',
-      'PLUGIN_INVALID',
-      'definePlugin',
-    ],
-    [
-      'two plugins that answer to one type',
-      { list: '"./p.mjs"', ...local('p.mjs', router('sticky')) },
-      '',
-      'SEAM_CONFLICT',
-      'full package name',
-    ],
-    [
-      'two plugins for one seam',
-      {
-        list: '"./p.mjs"',
-        ...local('p.mjs', "export default definePlugin({ name: 'p', fills: Router, claims: [], create: async () => ({}) })"),
-      },
-      '',
-      'SEAM_CONFLICT',
-      'Keep one of the two.',
-    ],
-    [
-      'a claim on a key that has an owner',
-      {
-        list: '"./p.mjs"',
-        ...local(
-          'p.mjs',
-          "export default definePlugin({ name: 'p', fills: Replay, claims: [{ at: 'orchestrator', keys: z.strictObject({ batch_size: z.int().default(1) }), inactive: { batch_size: 1 } }], create: async () => ({}) })",
-        ),
-      },
-      'batch_size = 8\n',
-      'CLAIM_CONFLICT',
-      'Remove the key from the claim.',
-    ],
-    [
-      'a claim with a type where no slot is',
-      {
-        list: '"./p.mjs", "./q.mjs"',
-        ...local(
-          'p.mjs',
-          "export default definePlugin({ name: 'p', fills: Router, claims: [{ at: 'orchestrator.router', type: 'p', keys: z.strictObject({}) }, { at: 'orchestrator.nowhere', type: 'p', keys: z.strictObject({}) }], create: async () => ({}) })",
-        ),
-        ...local('q.mjs', router('q')),
-      },
-      '[router]\ntype = "p"\n',
-      'CLAIM_CONFLICT',
-      'Places: ',
-    ],
-    [
-      'a required seam that nothing fills',
-      { list: '"./p.mjs"', ...local('p.mjs', router('p', 'requires: { store: KVStore },')) },
-      '[router]\ntype = "p"\n',
-      'SEAM_UNFILLED',
-      'trilithon plugins --seam kv-store',
-    ],
-    [
-      'plugins that need each other',
-      {
-        list: '"./p.mjs", "./q.mjs"',
-        ...local('p.mjs', router('p', 'requires: { replay: Replay },')),
-        ...local(
-          'q.mjs',
-          "export default definePlugin({ name: 'q', fills: Replay, claims: [], requires: { router: Router }, create: async () => ({}) })",
-        ),
-      },
-      '[router]\ntype = "p"\n',
-      'PLUGIN_ORDER_CYCLE',
-      'unnecessary',
-    ],
-    [
-      'a check that finds something',
-      {
-        list: '"./p.mjs"',
-        ...local(
-          'p.mjs',
-          router('p', "*check() { yield { message: 'the weight is odd', path: 'orchestrator.router.weight', hint: 'Make it even.' } },"),
-        ),
-      },
-      '[router]\ntype = "p"\nweight = 3\n',
-      'PLUGIN_CHECK_FAILED',
-      'Make it even.',
-    ],
-    [
-      'a check that throws',
-      { list: '"./p.mjs"', ...local('p.mjs', router('p', "*check() { throw new Error('oops') },")) },
-      '[router]\ntype = "p"\n',
-      'PLUGIN_CHECK_FAILED',
-      'yields sentences',
-    ],
-    [
-      'another version of a seam',
-      {
-        list: '"./p.mjs"',
-        ...local(
-          'p.mjs',
-          "export default definePlugin({ name: 'p', fills: { ...Router, version: 9, key: Symbol.for('@trilithon/seam/router@9') }, claims: [{ at: 'orchestrator.router', type: 'p', keys: z.strictObject({}) }], create: async () => ({}) })",
-        ),
-      },
-      '[router]\ntype = "p"\n',
-      'PLUGIN_INVALID',
-      'belong together',
-    ],
-    [
-      'an unknown seam',
-      {
-        list: '"./p.mjs"',
-        ...local(
-          'p.mjs',
-          "export default definePlugin({ name: 'p', fills: { ...Router, id: 'soul' }, claims: [], create: async () => ({}) })",
-        ),
-      },
-      '',
-      'PLUGIN_INVALID',
-      'Seams: ',
-    ],
-  ])('%s is one clear error', async (_, { list = '', ...files }, table, code, hint) => {
-    // Root keys come before tables.
-    const keys = table.startsWith('[') ? '' : table
-    folder.write({ ...files, 'a.toml': `${keys}${toml(list, table.startsWith('[') ? table : '')}` })
-    const problems = await folder.problems('orchestrator', ['@', 'a.toml'])
-    expect(problems.map((problem) => problem.code)).toEqual([code])
-    expect(problems[0]?.hint).toContain(hint)
   })
 
   it('checks kernels before anything is created', async () => {

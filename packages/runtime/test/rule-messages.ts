@@ -38,7 +38,7 @@ export function ruleSites(): RuleSite[] {
       if (path !== null) sites.push({ place: placeOf(match.index), message: pattern, path: path[1] ?? path[2] })
     }
     for (const match of source.matchAll(/differ\(\s*'([^']+)',\s*'([^']+)'/g))
-      sites.push({ place: placeOf(match.index), message: new RegExp(escape(match[1] ?? '')), path: match[2] })
+      sites.push({ place: placeOf(match.index), message: new RegExp(escaped(match[1] ?? '')), path: match[2] })
     for (const match of source.matchAll(/customOnly\('([^']+)', (?=['`])/g))
       sites.push({
         place: placeOf(match.index),
@@ -49,7 +49,7 @@ export function ruleSites(): RuleSite[] {
   })
 }
 
-const escape = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
 const beginning = ({ source, flags }: RegExp) => new RegExp(source.replace(/\$$/, ''), flags)
 
@@ -62,7 +62,7 @@ function literalAt(source: string, start: number): { pattern: RegExp; end: numbe
     if (quote === '`' && source.startsWith('${', index)) {
       index = endOfHole(source, index + 2)
       pattern += '.*'
-    } else pattern += escape(source[index++] ?? '')
+    } else pattern += escaped(source[index++] ?? '')
   }
   return { pattern: new RegExp(`^${pattern}$`, 's'), end: index + 1 }
 }

@@ -6,5 +6,5 @@
 export { orchestratorRoot } from './orchestrator-root.ts'
 export { environmentName } from './orchestrator-rules.ts'
 export type { OrchestratorConfiguration } from './orchestrator-schema.ts'
-export { rendererOf } from './renderer-of.ts'
 export { orchestratorReadKeys } from './read-keys.ts'
+export { rendererOf } from './renderer-of.ts'

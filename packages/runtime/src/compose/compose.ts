@@ -16,8 +16,8 @@ import { ownerHintOf } from './owner-hint.ts'
 import { absentPlugins, type ClaimedValue, followedFromOthers, parseAbsent, parsePluginConfig, unusedTable } from './plugin-config.ts'
 import { prepareTree } from './prepare-tree.ts'
 import { resolveRoots } from './resolve-roots.ts'
-import { oncePerShared } from './share-keys.ts'
 import { findRoot, guessRoot, missingParts, type RootDefinition, type RootName } from './root-definitions.ts'
+import { oncePerShared } from './share-keys.ts'
 
 export interface ComposeRequest {
   readonly root: RootName

@@ -76,9 +76,13 @@ function chosenVariant(core: z.core.$ZodType, table: Record<string, unknown>): z
   return unionOptions(core)?.find((option) => objectKeys(shapeOf(option).core) !== undefined)
 }
 
+const defaults = new WeakMap<z.core.$ZodType, string | undefined>()
+
 /** A default that is written out is as good as none. */
 function isDefault(value: unknown, defaultValue: unknown, schema: z.core.$ZodType): boolean {
-  const filled = schema._zod.run({ value: undefined, issues: [] }, { async: false, jitless: true })
-  const complete = filled instanceof Promise || filled.issues.length > 0 ? defaultValue : filled.value
-  return JSON.stringify(value) === JSON.stringify(complete)
+  if (!defaults.has(schema)) {
+    const filled = schema._zod.run({ value: undefined, issues: [] }, { async: false, jitless: true })
+    defaults.set(schema, JSON.stringify(filled instanceof Promise || filled.issues.length > 0 ? defaultValue : filled.value))
+  }
+  return JSON.stringify(value) === defaults.get(schema)
 }

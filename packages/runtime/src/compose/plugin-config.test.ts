@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { fromPlain, type TableNode } from '../config/tree.ts'
 import type { KnownPlugin } from '../plugins/known-plugins.ts'
-import { findRoot } from './root-definitions.ts'
 import { ownerHintOf } from './owner-hint.ts'
 import { parseAbsent } from './plugin-config.ts'
+import { findRoot } from './root-definitions.ts'
 
 const fast: KnownPlugin = {
   package: '@trilithon/fast',

@@ -21,7 +21,18 @@ function definitionOf(schema: z.core.$ZodType): Definition {
   return schema._zod.def as unknown as Definition
 }
 
+const shapes = new WeakMap<z.core.$ZodType, Shape>()
+
+/** Of a schema that no longer changes; asked for at every key of every table, so each is looked at once. */
 export function shapeOf(schema: z.core.$ZodType): Shape {
+  const known = shapes.get(schema)
+  if (known !== undefined) return known
+  const shape = lookAt(schema)
+  shapes.set(schema, shape)
+  return shape
+}
+
+function lookAt(schema: z.core.$ZodType): Shape {
   let core = schema
   let nullable = false
   let hasDefault = false
