@@ -68,6 +68,16 @@ describe('composition', () => {
     for (const { hint, source } of problems) expect([hint, source]).not.toContain(undefined)
   })
 
+  it('reports several faults of one key, and one fault of a key that several roles take over', async () => {
+    folder.write({ 'a.toml': `seq_len = 0\n${minimal}[weight_broadcast]\nquantize_in_weight_transfer = true\n` })
+    expect((await folder.problems('rl', ['@', 'a.toml'])).map(({ path }) => path)).toEqual(['seq_len'])
+    const problems = await folder.problems('rl', ['@', 'a.toml', '--seq-len', '64'])
+    expect(problems.map(({ path, message }) => [path, /by nccl only|"custom"/.exec(message)?.[0]])).toEqual([
+      ['weight_broadcast.quantize_in_weight_transfer', 'by nccl only'],
+      ['weight_broadcast.quantize_in_weight_transfer', '"custom"'],
+    ])
+  })
+
   it('combines all conflicts of shared keys into one error that names the places', async () => {
     folder.write({
       'a.toml': `max_steps = 5\nseq_len = 64\n${minimal}`,

@@ -1,5 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
+import { compose } from '../src/compose/compose.ts'
 import { lookupSchemas } from '../src/compose/lookup-schemas.ts'
 import { findRoot, type RootName, rootNames } from '../src/compose/root-definitions.ts'
 import { gather } from '../src/config/gather.ts'
@@ -7,6 +11,7 @@ import { toPlain } from '../src/config/tree.ts'
 import { builtInPlugins } from '../src/plugins/built-in.ts'
 import { knownPlugins } from '../src/plugins/known-plugins.ts'
 import { jsonSchemaOf } from '../src/report/json-schema.ts'
+import { resolvedToml } from '../src/report/write-resolved.ts'
 import { placeOf, project, shippedFiles, shippedFolder } from '../src/roots/__fixtures__/shipped-files.ts'
 import { badFiles, badFolder } from './bad-corpus.ts'
 
@@ -51,6 +56,20 @@ describe('JSON Schema', () => {
 
   it.each(['rl', 'sft'] as const)('accepts examples/reverse-text/%s.toml', (root) => {
     expect(faults(root, written(root, ['@', `examples/reverse-text/${root}.toml`], project))).toEqual([])
+  })
+
+  const shown = shippedFiles.filter((file) => /glm5_llmd|Intellect|opd_lora|elastic|reverse_text\/(rl|sft)|nemotron_debug/.test(file))
+  it.each(shown)('accepts what a dry run writes for %s, explicit nulls included', async (file) => {
+    const { root, files } = placeOf(file)
+    const argv = files.flatMap((one) => ['@', one])
+    const composition = await compose({ root, argv, workingDirectory: shippedFolder, environment: {} })
+    const folder = mkdtempSync(join(tmpdir(), 'trilithon-'))
+    for (const { root: part, role } of composition.mounts) {
+      if (role === undefined) continue
+      writeFileSync(join(folder, `${part.name}.toml`), resolvedToml(composition, part.name))
+      expect(faults(part.name as RootName, written(part.name as RootName, ['@', `${part.name}.toml`], folder))).toEqual([])
+    }
+    rmSync(folder, { recursive: true })
   })
 
   // A schema of single files cannot say that something is missing from all of them together; JSON has no dates.

@@ -127,18 +127,23 @@ function combine(conflicts: readonly TrilithonError[]): TrilithonError[] {
   ]
 }
 
-/** A fault of a shared value is one problem, at the shared key, however many roles have taken the value over. */
+/**
+ * A fault of a shared value is told once, at the shared key, however many roles have taken the value over: by the first of them. Several faults that
+ * one role finds in it stay several.
+ */
 export function oncePerShared(problems: readonly TrilithonError[], origins: Origins): TrilithonError[] {
-  const told = new Set<string>()
+  const toldBy = new Map<string, string>()
   return problems.flatMap((problem) => {
     const { path, code, message, source, hint, details, cause } = problem
-    const shared = path === undefined ? undefined : sharedPathOf(path, origins)
+    if (path === undefined) return [problem]
+    const shared = sharedPathOf(path, origins)
+    // `trainer.` of `trainer.max_steps`; a shared key of another name than its target is told for each target.
+    const role = shared === undefined || !path.endsWith(shared) ? '' : path.slice(0, path.length - shared.length)
     const place = `${code} ${shared ?? path}`
-    if (path !== undefined && told.has(place)) return []
-    told.add(place)
-    if (shared === undefined || path === undefined) return [problem]
-    const prefix = path.slice(0, path.length - shared.length)
-    const text = path.endsWith(shared) ? message.replaceAll(`\`${prefix}`, '`') : message
+    if ((toldBy.get(place) ?? role) !== role) return []
+    toldBy.set(place, role)
+    if (shared === undefined) return [problem]
+    const text = role === '' ? message : message.replaceAll(`\`${role}`, '`')
     return [new TrilithonError(code, text, { path: shared, source, hint, details, cause })]
   })
 }
