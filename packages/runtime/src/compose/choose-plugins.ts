@@ -1,4 +1,4 @@
-import { type ConfigurationSlot, TrilithonError } from '@trilithon/core'
+import { type ConfigurationSlot, type Source, TrilithonError } from '@trilithon/core'
 import { nearest } from '../config/nearest.ts'
 import { schemasAt, shapeOf, variantOf } from '../config/shape.ts'
 import {
@@ -47,6 +47,8 @@ export interface AbsentUse {
   readonly active: readonly string[]
   /** Why a written table is not in use; empty where it is. */
   readonly unused: readonly string[]
+  /** Where the `type` of a slot was written. */
+  readonly typeSource?: Source
 }
 
 export interface Choice {
@@ -199,7 +201,7 @@ function fillSlot(
   )[0]
   if (absent !== undefined) {
     const unused = whyUnused(state.written, mounts, absent.claim)
-    state.absent.push({ ...absent, path, node, active: unused.length > 0 ? [] : ['type'], unused })
+    state.absent.push({ ...absent, path, node, active: unused.length > 0 ? [] : ['type'], unused, typeSource: source })
     state.owned.push({ owner: absent.plugin.package, path, keys: undefined })
     return
   }

@@ -98,7 +98,7 @@ export function parseAbsent(use: AbsentUse): {
     return { value: { path, value: inactiveValues(claim) }, unavailable: [], problems: [] }
   const { value, problems } = parseTable(node, schemaOfKnownClaim(claim), path)
   const unavailable = active.map((key): UnavailableKey => {
-    const source = (key === 'type' ? undefined : node.entries.get(key)?.source) ?? node.source
+    const source = (key === 'type' ? use.typeSource : node.entries.get(key)?.source) ?? node.source
     return unavailableKey(use, key, key === 'type' ? claim.type : value?.[key], source)
   })
   const type = claim.type === undefined ? {} : { type: claim.type }
@@ -138,10 +138,10 @@ function unavailableKey({ plugin, path }: AbsentUse, key: string, value: unknown
 }
 
 /** A table of a package that was written and is not in use: it has no effect, and that is said. */
-export function unusedTable({ claim, path, node, unused }: AbsentUse): OverruledKey[] {
+export function unusedTable({ claim, path, node, unused, typeSource = node.source }: AbsentUse): OverruledKey[] {
   if (unused.length === 0) return []
   const reason = `It is not in use: ${unused.join(', and ')}.`
-  return [{ path: joinPath(path, 'type'), value: claim.type, used: claim.type, source: node.source, reason }]
+  return [{ path: joinPath(path, 'type'), value: claim.type, used: claim.type, source: typeSource, reason }]
 }
 
 /** The packages that keys ask for and that are not here, each with those keys. */
