@@ -239,6 +239,16 @@ describe('choice of plugins', () => {
     }
   })
 
+  it('refuses a need for a seam whose filling lives in another process', async () => {
+    folder.write({
+      ...local('p.mjs', router('p', 'requires: { store: KVStore },')),
+      'a.toml': `plugins = ["./p.mjs"]\n${minimal}[inference.kv_cache_offload]\ntype = "native"\ncpu = { num_bytes = 1000 }\n[orchestrator.router]\ntype = "p"\n`,
+    })
+    expect(await folder.problems('rl', ['@', 'a.toml'])).toMatchObject([
+      { code: 'SEAM_UNFILLED', message: 'p needs the seam kv-store, and none fills it in the role orchestrator' },
+    ])
+  })
+
   it('checks kernels before anything is created', async () => {
     folder.write({ ...local('p.mjs', router('p', "kernels: ['kv-block-copy'],")), 'a.toml': toml('"./p.mjs"', '[router]\ntype = "p"\n') })
     const kernelReason = (kernel: string) => `${kernel} needs sm_90a`

@@ -13,7 +13,7 @@ export function loraRankOf(rank: number): number | undefined {
 
 /** HTTP processes: none without a server, one with LoRA, otherwise one per local engine where the number was not written. */
 function apiServerCount(config: InferenceConfiguration, isGiven: IsGiven): number {
-  if (config.vllm_extra['headless'] === true) return 0
+  if (config.vllm_extra.headless === true) return 0
   if (inferencePluginKeys(config).enable_lora) return 1
   const engines = config.data_parallel_size_local ?? config.parallel.dp
   return isGiven('api_server_count') ? config.api_server_count : Math.max(config.api_server_count, engines)
@@ -94,7 +94,7 @@ export function* onlyHereTogether(config: InferenceConfiguration, onOneNode: boo
 /** Why written values are changed or not used. */
 export function* inferenceNotices(config: InferenceConfiguration): Iterable<ConfigurationNotice> {
   yield* onlyHereTogether(config, inferencePluginKeys(config).deployment.type === 'single_node')
-  if (config.vllm_extra['headless'] === true) yield { path: 'api_server_count', message: 'vllm_extra.headless has no HTTP server.' }
+  if (config.vllm_extra.headless === true) yield { path: 'api_server_count', message: 'vllm_extra.headless has no HTTP server.' }
   else if (inferencePluginKeys(config).enable_lora)
     yield { path: 'api_server_count', message: 'Adapters are loaded through one HTTP process.' }
   else yield { path: 'api_server_count', message: 'Every engine has an HTTP process of its own.' }

@@ -1,4 +1,4 @@
-import { type AnyPlugin, type Disposable, type Seam, TrilithonError } from '@trilithon/core'
+import { type AnyPlugin, type Disposable, type Role, type Seam, TrilithonError } from '@trilithon/core'
 
 /** Seams that a plugin needs, as a list; `required` tells the two kinds apart. */
 export function needsOf(plugin: AnyPlugin): { readonly name: string; readonly seam: Seam<Disposable>; readonly required: boolean }[] {
@@ -10,9 +10,9 @@ export function needsOf(plugin: AnyPlugin): { readonly name: string; readonly se
 /**
  * Puts plugins into the order of creation: whatever fills a needed seam comes first; otherwise the given order stays.
  *
- * Problems are `SEAM_UNFILLED` (a required seam that nothing fills) and `PLUGIN_ORDER_CYCLE`.
+ * Problems are `SEAM_UNFILLED` (a required seam that nothing fills in a role where the plugin runs) and `PLUGIN_ORDER_CYCLE`.
  */
-export function orderPlugins<P extends { readonly definition: AnyPlugin }>(
+export function orderPlugins<P extends { readonly definition: AnyPlugin; readonly roles: readonly Role[] }>(
   plugins: readonly P[],
 ): { ordered: P[]; problems: TrilithonError[] } {
   const ordered: P[] = []
@@ -34,9 +34,12 @@ export function orderPlugins<P extends { readonly definition: AnyPlugin }>(
     state.set(plugin, 'visiting')
     for (const { seam, required } of needsOf(plugin.definition)) {
       const fillers = plugins.filter((one) => one.definition.fills.key === seam.key)
-      if (fillers.length === 0 && required) {
+      // Roles are processes: what is created in another one cannot be handed over.
+      const lonely = plugin.roles.filter((role) => !fillers.some((filler) => filler.roles.includes(role)))
+      if (required && (fillers.length === 0 || lonely.length > 0)) {
+        const where = fillers.length === 0 ? 'no chosen plugin fills it' : `none fills it in the role ${lonely.join(', ')}`
         problems.push(
-          new TrilithonError('SEAM_UNFILLED', `${plugin.definition.name} needs the seam ${seam.id}, and no chosen plugin fills it`, {
+          new TrilithonError('SEAM_UNFILLED', `${plugin.definition.name} needs the seam ${seam.id}, and ${where}`, {
             path: plugin.definition.name,
             hint: `Choose a plugin for ${seam.id}: trilithon plugins --seam ${seam.id}`,
           }),

@@ -70,7 +70,7 @@ export function kindOf(core: z.core.$ZodType): string {
 
 /** Keys of an object schema with their schemas; undefined for any other schema. */
 export function objectKeys(core: z.core.$ZodType): Readonly<Record<string, z.core.$ZodType>> | undefined {
-  return core instanceof z.ZodObject || kindOf(core) === 'object' ? (core._zod.def as z.core.$ZodObjectDef).shape : undefined
+  return kindOf(core) === 'object' ? (core._zod.def as z.core.$ZodObjectDef).shape : undefined
 }
 
 /** Members of a union; undefined for any other schema. */

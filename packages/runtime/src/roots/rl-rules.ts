@@ -209,7 +209,7 @@ function portOf(url: string): number | undefined {
 
 /** The loss compares with the log-probabilities of sampling, so they must be those of the distribution that was sampled from. */
 function* samplingRules({ inference, orchestrator }: RlConfiguration): Iterable<CheckProblem> {
-  const mode = inference?.vllm_extra['logprobs_mode']
+  const mode = inference?.vllm_extra.logprobs_mode
   if (mode !== undefined && mode !== 'processed_logprobs' && orchestrator.training_mode !== 'sft')
     yield {
       message: `vllm_extra.logprobs_mode is ${JSON.stringify(mode)}, and the loss needs log-probabilities after the temperature`,
