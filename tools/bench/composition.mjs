@@ -17,7 +17,13 @@ const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 const main = join(root, 'packages/cli/dist/main.js')
 const files = process.argv.slice(2)
 const output = mkdtempSync(join(tmpdir(), 'trilithon-bench-'))
-const dryRun = ['rl', ...(files.length > 0 ? files : ['examples/reverse-text/rl.toml']).flatMap((file) => ['@', file]), '--dry-run', '--output-dir', output]
+const dryRun = [
+  'rl',
+  ...(files.length > 0 ? files : ['examples/reverse-text/rl.toml']).flatMap((file) => ['@', file]),
+  '--dry-run',
+  '--output-dir',
+  output,
+]
 const rounds = 15
 
 /** @type {{ name: string, command: string, args: string[], ms: number[] }[]} */
@@ -39,7 +45,11 @@ rmSync(output, { recursive: true })
 
 /** @param {number[]} values */
 const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
-console.log(`${cpus()[0]?.model}, ${cpus().length} cores, Node ${process.versions.node}, ${rounds} rounds, ${dryRun.slice(1, -3).join(' ')}`)
-for (const { name, ms } of cases) console.log(`${name.padEnd(26)} ${median(ms).toFixed(0).padStart(5)} ms  (${Math.min(...ms).toFixed(0)}-${Math.max(...ms).toFixed(0)})`)
-const difference = (/** @type {number} */ a, /** @type {number} */ b) => median((cases[a]?.ms ?? []).map((value, index) => value - (cases[b]?.ms[index] ?? 0)))
+console.log(
+  `${cpus()[0]?.model}, ${cpus().length} cores, Node ${process.versions.node}, ${rounds} rounds, ${dryRun.slice(1, -3).join(' ')}`,
+)
+for (const { name, ms } of cases)
+  console.log(`${name.padEnd(26)} ${median(ms).toFixed(0).padStart(5)} ms  (${Math.min(...ms).toFixed(0)}-${Math.max(...ms).toFixed(0)})`)
+const difference = (/** @type {number} */ a, /** @type {number} */ b) =>
+  median((cases[a]?.ms ?? []).map((value, index) => value - (cases[b]?.ms[index] ?? 0)))
 console.log(`dry run after process start ${difference(2, 1).toFixed(0)} ms; ./trilithon over node ${difference(3, 1).toFixed(0)} ms`)
