@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/clock.h"
 #include "pool/runtime.h"
 
 namespace trilithon {
@@ -16,7 +17,8 @@ struct Options {
   std::vector<int> threads;
   uint64_t seed = 1;
   bool verbose = false;
-  bool json = false;
+  std::string label;  // part of the labels of the cases that are timed
+  Clock clock = Clock::wall;
 
   bool wants(const char* op) const;
 };
