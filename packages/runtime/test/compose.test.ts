@@ -54,15 +54,15 @@ describe('composition', () => {
     expect(problem?.source).toEqual({ kind: 'environment', variable: 'PRIME_LOG_LEVEL' })
   })
 
-  it('reports everything that is wrong together, in the order of the roots', async () => {
+  it('reports everything that is wrong together, in the order in which it was written, flags last', async () => {
     folder.write({
       'a.toml': `${minimal}[trainer.optim]\nlr = "fast"\n[orchestrator.train.sampling]\ntemperature = -1\n[inference.model]\ndtypo = 1\n`,
     })
     const problems = await folder.problems('rl', ['@', 'a.toml', '--orchestrator.batch-sise', '3'])
-    expect(problems.map(({ code, path }) => [code, path]).sort()).toEqual([
-      ['CONFIG_KEY_UNKNOWN', 'inference.model.dtypo'],
-      ['CONFIG_VALUE_INVALID', 'orchestrator.train.sampling.temperature'],
+    expect(problems.map(({ code, path }) => [code, path])).toEqual([
       ['CONFIG_VALUE_INVALID', 'trainer.optim.lr'],
+      ['CONFIG_VALUE_INVALID', 'orchestrator.train.sampling.temperature'],
+      ['CONFIG_KEY_UNKNOWN', 'inference.model.dtypo'],
       ['USAGE_INVALID', 'orchestrator.batch_sise'],
     ])
     for (const { hint, source } of problems) expect([hint, source]).not.toContain(undefined)

@@ -9,6 +9,7 @@ import { type Chosen, choosePlugins, isNull } from './choose-plugins.ts'
 import type { ComposedPlugin, Composition } from './composition.ts'
 import { defaultPlugins } from './default-plugins.ts'
 import { findByName, gatherCandidates } from './gather-candidates.ts'
+import { inWrittenOrder } from './in-written-order.ts'
 import { lookupSchemas } from './lookup-schemas.ts'
 import type { Mount } from './mount.ts'
 import { orderPlugins } from './order-plugins.ts'
@@ -91,7 +92,7 @@ export async function composeRoot(definition: RootDefinition, request: Omit<Comp
     const found = checkPlugins(ordered, run, mounts, prepared.tree, request.kernelReason ?? (() => undefined))
     problems.push(...found.filter((problem) => !unavailable.some(({ path }) => path === problem.path)))
   }
-  if (problems.length > 0) throw combineProblems(oncePerShared(problems, prepared.origins))
+  if (problems.length > 0) throw combineProblems(inWrittenOrder(oncePerShared(problems, prepared.origins), gathered.files))
 
   const unused = [...candidates.listed].filter((candidate) => !chosen.some((one) => one.candidate === candidate))
   return {

@@ -96,7 +96,9 @@ function conformText(
   if (words.length === 0) {
     if (kinds.includes('boolean')) return value(true)
     if (isTable) return emptyTable(source)
-    return refuse(`${source.kind === 'flag' ? source.flag : 'the flag'} needs a value`, `Write --${path.join('.')} value.`)
+    // A shared key is refused where it arrives; its flag is the one that was written.
+    const flag = source.kind === 'flag' ? source.flag : `--${path.join('.')}`
+    return refuse(`${flag} needs a value`, `Write ${flag} value.`)
   }
   const elements = schemas.flatMap((schema) => optionsOf(schema).flatMap((option) => elementOf(shapeOf(option).core) ?? []))
   if (elements.length > 0 && (words.length > 1 || !kinds.some((kind) => kind === 'string'))) {

@@ -134,7 +134,7 @@ describe('values of flags', () => {
   it.each([
     [['--max-step', '5'], 'USAGE_INVALID', 'there is no flag --max-step', 'Did you mean --max-steps?'],
     [['--max', '5'], 'USAGE_INVALID', 'there is no flag --max', 'Did you mean --max-steps?'],
-    [['--max-steps'], 'USAGE_INVALID', '--max-steps needs a value', 'Write --max_steps value.'],
+    [['--max-steps'], 'USAGE_INVALID', '--max-steps needs a value', 'Write --max-steps value.'],
     [['--no-lr'], 'USAGE_INVALID', 'this key cannot be switched off', 'Set it: --lr value.'],
     [
       ['--max-steps', 'five'],
