@@ -34,7 +34,7 @@ const checks = [
     reports: [{ name: 'test tools', file: 'tools/test-results.json' }],
   },
   { name: 'plugin from outside', command: 'node tools/test-third-party.mjs', budgetS: 180 },
-  { name: 'native sanitizers', command: 'node native/scripts/sanitize.mjs', budgetS: 600 },
+  { name: 'native sanitizers', command: 'node native/scripts/sanitize.mjs --threads 3', budgetS: 900 },
 ]
 
 /** Scripts of packages, run by nx, which keeps results: each with the budget of all packages together. */
