@@ -1,5 +1,6 @@
 // Mode bench: time of the bench cases beside what the machine can do at most, measured in the same run.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <map>
 
@@ -11,11 +12,13 @@
 namespace trilithon {
 namespace {
 
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 struct Timing {
   double best = 0, median = 0;
 };
 
-Timing time_case(const OpEntry& entry, const CaseData& data, Runtime& runtime, Clock clock) {
+Timing time_case(const OpEntry& entry, const CaseData& data, Runtime& runtime) {
   // Contiguous tensors in pages of their own: benchmarks are about the kernel, not about guards.
   std::vector<Pages> memory;
   std::vector<ArgValue> args(entry.args.size());
@@ -39,9 +42,9 @@ Timing time_case(const OpEntry& entry, const CaseData& data, Runtime& runtime, C
   std::vector<double> times;
   double total = 0;
   while (times.size() < 5 || (total < 0.4 && times.size() < 2000)) {
-    const double start = seconds(clock, runtime.threads());
+    const double start = now();
     const Status status = entry.run(entry, args.data(), runtime);
-    const double elapsed = seconds(clock, runtime.threads()) - start;
+    const double elapsed = now() - start;
     if (!status.ok()) {
       std::printf("FAIL  %s\n", status.failure().message().c_str());
       return {};
@@ -63,36 +66,26 @@ int run_benchmarks(const Options& options) {
   std::vector<Isa> isas = usable_isas(options);
   if (options.isas.empty()) isas = {isas.back()};
   const std::vector<int> threads = options.threads.empty() ? std::vector<int>{1, 2} : options.threads;
-  std::printf("profile fp32; best and median of repeated calls; limits measured in this run; %s\n",
-              options.clock == Clock::wall ? "time by the clock" : "time of the processor, shared out to the threads");
+  std::printf("profile fp32; best and median of repeated calls; limits measured in this run\n");
   for (const Isa isa : isas) {
     for (const int count : threads) {
       Column column = make_column(isa, count);
-      const double peak = measure_peak_gflops(isa, count, options.clock);
+      const double peak = measure_peak_gflops(isa, count);
       std::map<double, double> reads;
-      std::printf("%s: fma peak %.1f GFLOP/s; a call costs %.2f us", column.name.c_str(), peak, measure_call(isa, count) * 1e6);
-      if (count > 1) {
-        const WakeUp wake_up = measure_wake_up(count);
-        std::printf(", waking the pool %.1f us more while its threads spin, %.1f us when they sleep", wake_up.spinning * 1e6,
-                    wake_up.sleeping * 1e6);
-      }
-      std::printf("\n");
+      std::printf("%s: fma peak %.1f GFLOP/s\n", column.name.c_str(), peak);
       for (const Case& item : all_cases()) {
         const OpEntry* entry = find_op(item.entry.c_str());
         if (!item.bench_only || entry == nullptr || !options.wants(entry->op)) continue;
-        if (item.label.find(options.label) == std::string::npos) continue;
-        const Timing timing = time_case(*entry, materialise(item, options.seed), *column.runtime, options.clock);
+        const Timing timing = time_case(*entry, materialise(item, options.seed), *column.runtime);
         if (timing.best == 0) return 1;
         std::printf("  %-28s %-24s best %9.1f us, median %9.1f us", item.entry.c_str(), item.label.c_str(), timing.best * 1e6,
                     timing.median * 1e6);
         if (item.flops > 0)
           std::printf(", %7.1f GFLOP/s = %3.0f %% of peak", item.flops / timing.best * 1e-9, 100 * item.flops / timing.best * 1e-9 / peak);
         if (item.bytes > 0) {
-          // Read again beside each case: what others do to the memory changes.
-          double& read = reads[item.bytes];
-          read = std::max(read, measure_read_gbs(isa, item.bytes, count, options.clock));
+          if (!reads.contains(item.bytes)) reads[item.bytes] = measure_read_gbs(item.bytes, count);
           const double rate = item.bytes / timing.best * 1e-9;
-          std::printf(", %6.1f GB/s = %3.0f %% of a read of as many bytes (%.1f)", rate, 100 * rate / read, read);
+          std::printf(", %6.1f GB/s = %3.0f %% of a read of as many bytes (%.1f)", rate, 100 * rate / reads[item.bytes], reads[item.bytes]);
         }
         std::printf("\n");
         std::fflush(stdout);

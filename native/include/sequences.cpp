@@ -160,29 +160,4 @@ int64_t count_key_tasks(const KeyTasks& tasks, const Chunk* chunks, int64_t coun
   return total;
 }
 
-bool documents_fill_threads(const Chunk* chunks, int64_t count, int64_t most_keys, int64_t parts, int threads) {
-  double total = 0, largest = 0, document = 0;
-  int64_t documents = 0;
-  for (int64_t c = 0; c < count; ++c) {
-    if (chunks[c].query_count == 0) continue;
-    if (documents == 0 || chunks[c].document != chunks[c - 1].document) {
-      document = 0;
-      ++documents;
-    }
-    // Pairs: queries that see fewer than most_keys, and the others.
-    const double queries = static_cast<double>(chunks[c].query_count);
-    const double growing = static_cast<double>(std::clamp<int64_t>(most_keys - chunks[c].position, 0, chunks[c].query_count));
-    const double pairs =
-        growing * (static_cast<double>(chunks[c].position) + (growing + 1) / 2) + (queries - growing) * static_cast<double>(most_keys);
-    document += pairs;
-    total += pairs;
-    largest = std::max(largest, document);
-  }
-  const double n = static_cast<double>(parts), share = total * n / threads;
-  // One document: rounds of equal tasks. Several: at worst the largest starts when the others are done.
-  const double rounds = static_cast<double>((parts + threads - 1) / threads);
-  const double expected = documents == 1 ? total * rounds : share + largest * (threads - 1) / threads;
-  return 5 * expected <= 7 * share;
-}
-
 }  // namespace trilithon

@@ -123,10 +123,6 @@ struct KeyTasks {
 int64_t document_count(const PackedSequences& sequences);
 int64_t count_key_tasks(const KeyTasks& tasks, const Chunk* chunks, int64_t count, int64_t keys_per_task, int64_t parts);
 
-// Whether documents, `parts` tasks each, keep the threads so busy that a backward pass does best with a task for each: it makes five
-// products for a pair of query and key, where small tasks over queries and over keys make seven. A query sees most_keys at most.
-bool documents_fill_threads(const Chunk* chunks, int64_t count, int64_t most_keys, int64_t parts, int threads);
-
 inline PageMap page_map(const PackedSequences&) { return {nullptr, 0, 1}; }
 inline PageMap page_map(const PagedSequences& sequences, int64_t block_size) {
   return {sequences.block_table.as<int32_t>(), sequences.block_table.stride[0], block_size};

@@ -19,7 +19,7 @@ void check_groups(Check& check, const char* argument, int64_t heads, int64_t kv_
 }
 
 Sizes sizes_of(const TensorView& q, int64_t kv_heads, int64_t value_width, double scale) {
-  return {q.shape[1], kv_heads, q.shape[2], value_width, 1, 1, static_cast<float>(scale)};
+  return {q.shape[1], kv_heads, q.shape[2], value_width, 1, static_cast<float>(scale)};
 }
 
 // Forward over packed or paged keys. resolve(chunks) writes the chunks of the call.
@@ -57,21 +57,14 @@ Status run_forward(const char* op, const TensorView& q, const TensorView& k, con
   const Extent extent = extent_of(chunks, chunk_count);
   Sizes& sizes = params.sizes;
   sizes.tokens_per_task = std::max<int64_t>(1, std::min(table.tokens_per_task(sizes), extent.queries));
-  if (table.few_rows(sizes)) {
-    // All heads of a token lie together: read them together, as far as that leaves two tasks for each thread.
-    const int64_t blocks = count_tasks(chunks, chunk_count, sizes.tokens_per_task, 1, first_task);
-    const int64_t groups = std::max<int64_t>(1, 2 * runtime.threads() / std::max<int64_t>(1, blocks));
-    sizes.heads_per_task = std::max<int64_t>(1, sizes.kv_heads / groups);
-  }
-  const int64_t parts = (sizes.kv_heads + sizes.heads_per_task - 1) / sizes.heads_per_task;
-  const int64_t tasks = count_tasks(chunks, chunk_count, sizes.tokens_per_task, parts, first_task);
+  const int64_t tasks = count_tasks(chunks, chunk_count, sizes.tokens_per_task, sizes.kv_heads, first_task);
   params.segments = (extent.keys + table.segment_keys() - 1) / table.segment_keys();
   // Few tasks with many keys (decoding): their segments are shared out among threads, and combined in order.
   const bool split = runtime.threads() > 1 && tasks < 4 * runtime.threads() && params.segments > 1;
   if (split) {
     params.partial_bytes = table.partial_bytes(sizes);
     if (Status status = reserve(params.partials, tasks * params.segments * params.partial_bytes); !status.ok()) return status;
-    count_tasks(chunks, chunk_count, sizes.tokens_per_task, parts, first_task);
+    count_tasks(chunks, chunk_count, sizes.tokens_per_task, sizes.kv_heads, first_task);
   }
   params.chunks = chunks;
   params.first_task = first_task;
@@ -177,11 +170,6 @@ Status run(const Backward& a, Runtime& runtime) {
   Status status = runtime.parallel(Backward::name, queries, Runtime::grain(heads * value_width * 8),
                                    [&](int64_t begin, int64_t end, int) { table.delta(params, begin, end); });
   if (!status.ok()) return status;
-  if (documents_fill_threads(chunks, count, extent_of(chunks, count).keys, kv_heads, runtime.threads())) {
-    return runtime.parallel(Backward::name, key_tasks.documents * kv_heads, 1, [&](int64_t begin, int64_t end, int thread) {
-      table.backward_joint(params, begin, end, runtime.scratch(thread, scratch_bytes));
-    });
-  }
   status = runtime.parallel(Backward::name, query_tasks, 1, [&](int64_t begin, int64_t end, int thread) {
     table.backward_queries(params, begin, end, runtime.scratch(thread, scratch_bytes));
   });

@@ -89,7 +89,6 @@ void backward_reference(const Backward& args, const Chunk* chunks, int64_t chunk
 struct Sizes {
   int64_t heads, kv_heads, width, value_width;
   int64_t tokens_per_task;  // queries that one task takes, each with all heads that share a key head
-  int64_t heads_per_task;   // key heads that one task takes, forward
   float scale;
 };
 
@@ -127,7 +126,6 @@ struct BackwardParams {
 struct Kernels {
   // How work is best cut: queries of a task, keys of a segment, keys of a backward task.
   int64_t (*tokens_per_task)(const Sizes& sizes);
-  bool (*few_rows)(const Sizes& sizes);  // with so many tokens, keys are read where they lie: better by all heads together
   int64_t (*segment_keys)();
   int64_t (*keys_per_task)();
   int64_t (*forward_scratch)(const Sizes& sizes);
@@ -139,7 +137,6 @@ struct Kernels {
   void (*delta)(const BackwardParams& params, int64_t query_begin, int64_t query_end);
   void (*backward_queries)(const BackwardParams& params, int64_t task_begin, int64_t task_end, void* scratch);
   void (*backward_keys)(const BackwardParams& params, int64_t task_begin, int64_t task_end, void* scratch);
-  void (*backward_joint)(const BackwardParams& params, int64_t task_begin, int64_t task_end, void* scratch);
 };
 
 TRILITHON_DECLARE_KERNELS

@@ -14,14 +14,14 @@ int64_t keys_per_task(bool sparse) { return sparse ? 4 * key_block : key_block; 
 
 // The best keys of one query so far, in the order of their positions: more of them than wanted, thrown out when room runs short.
 struct Candidates {
-  int32_t* ranks;  // scores as integers of the same order
-  int32_t* positions;
+  int32_t* ranks;      // scores as integers of the same order
+  int32_t* positions;  //
   int64_t count;
   bool full;      // `least` is set
   int32_t least;  // rank of the last of the best top_k: a later key must be above it
 
-  // Room for the best three times, and for a few blocks.
-  static int64_t room(const Sizes& s) { return 3 * s.top_k + 4 * key_block; }
+  // Room for twice the best, and for a block.
+  static int64_t room(const Sizes& s) { return 2 * s.top_k + 4 * key_block; }
 
   static Candidates carve(Carver& carver, const Sizes& s) {
     int32_t* ranks = carver.take<int32_t>(room(s));
@@ -35,51 +35,34 @@ TRILITHON_INLINE I rank_of(F score) {
   return iselect(is_nan(score), iset(INT32_MIN), ixor(raw, iand(isar<31>(raw), iset(INT32_MAX))));
 }
 
-TRILITHON_INLINE int64_t count_above(const Candidates& c, int32_t rank) {
-  I counts = iset(0);
-  const I limit = iset(rank);
-  for (int64_t i = 0; i < c.count; i += 16) {
-    const M above = and_(igt(iload_n(c.ranks + i, c.count - i), limit), first(c.count - i));
-    counts = isub(counts, iselect(above, iset(-1), iset(0)));
-  }
-  int32_t lanes_of[16];
-  istore(lanes_of, counts);
-  int64_t total = 0;
-  for (const int32_t count : lanes_of) total += count;
-  return total;
-}
-
-// Keeps the best `wanted` candidates, in their order; of equal ones those at lower positions. Halves the range of ranks in which the
-// last of them lies, which needs no sort.
+// Keeps the best `wanted` candidates; of equal ones those at lower positions. Radix selection, a byte at a time from the top.
 static void keep_best(Candidates& c, int64_t wanted) {
   if (c.count <= wanted) return;
-  // Above `low` there are at least as many as wanted, above `high` fewer. Never both more than 32 steps apart.
-  int64_t low = static_cast<int64_t>(INT32_MIN) - 1, high = INT32_MAX, equal = 0;
-  bool exact = false;
-  while (high - low > 1) {
-    const int64_t middle = (low + high) >> 1;
-    const int64_t above = count_above(c, static_cast<int32_t>(middle));
-    if (above == wanted) {
-      low = middle;
-      exact = true;
-      break;
+  uint32_t prefix = 0, mask = 0;
+  int64_t missing = wanted;
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    int32_t histogram[256];
+    for (int32_t& bin : histogram) bin = 0;
+    for (int64_t i = 0; i < c.count; ++i) {
+      const uint32_t rank = static_cast<uint32_t>(c.ranks[i]) ^ 0x80000000u;
+      if ((rank & mask) == prefix) ++histogram[rank >> shift & 0xFF];
     }
-    (above > wanted ? low : high) = middle;
+    uint32_t bin = 255;
+    while (histogram[bin] < missing) missing -= histogram[bin--];
+    prefix |= bin << shift;
+    mask |= 0xFFu << shift;
   }
-  // Ranks above `low` stay; where too many share the rank low + 1 = high, only the first of them.
-  if (!exact) equal = wanted - count_above(c, static_cast<int32_t>(high));
+  // `prefix` is the rank of the last that stays, `missing` how many of that rank stay.
   int64_t kept = 0;
   for (int64_t i = 0; i < c.count; ++i) {
-    const int32_t rank = c.ranks[i], position = c.positions[i];
-    c.ranks[kept] = rank;
-    c.positions[kept] = position;
-    bool stays = rank > low;
-    if (!exact && rank == high) stays = equal-- > 0;
-    kept += stays;
+    const uint32_t rank = static_cast<uint32_t>(c.ranks[i]) ^ 0x80000000u;
+    if (rank < prefix || (rank == prefix && missing-- <= 0)) continue;
+    c.ranks[kept] = c.ranks[i];
+    c.positions[kept++] = c.positions[i];
   }
   c.count = kept;
   c.full = true;
-  c.least = static_cast<int32_t>(exact ? low : high);
+  c.least = static_cast<int32_t>(prefix ^ 0x80000000u);
 }
 
 // Takes up the scores of `count` keys from position `first` on.

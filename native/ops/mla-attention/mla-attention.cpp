@@ -9,11 +9,8 @@ TRILITHON_DEFINE_KERNELS(mla_attention)
 namespace trilithon::mla_attention {
 namespace {
 
-// What a thread may take for the sums of a whole document.
-constexpr int64_t most_joint_bytes = int64_t{64} << 20;
-
 Sizes sizes_of(const TensorView& q, const TensorView& q_rope, double scale) {
-  return {q.shape[1], q.shape[2], q_rope.shape[2], 1, 0, 0, static_cast<float>(scale)};
+  return {q.shape[1], q.shape[2], q_rope.shape[2], 1, 0, static_cast<float>(scale)};
 }
 
 // Forward over packed or paged keys. `params` has the key rows and pages; resolve(chunks) writes the chunks of the call.
@@ -176,23 +173,11 @@ Status run(const Backward& a, Runtime& runtime) {
   const int64_t query_tasks = count_tasks(chunks, count, sizes.tokens_per_task, 1, first_task);
   const int64_t key_task_count = count_key_tasks(key_tasks, chunks, count, sizes.keys_per_task, 1);
 
-  // A task for each document keeps the sums of all its keys.
-  for (int64_t d = 0; d < key_tasks.documents; ++d) {
-    sizes.document_keys = std::max<int64_t>(sizes.document_keys, key_tasks.document_starts[d + 1] - key_tasks.document_starts[d]);
-  }
-  const int64_t joint_bytes = table.joint_scratch(sizes);
-  const bool joint = joint_bytes <= most_joint_bytes &&
-                     documents_fill_threads(chunks, count, a.chosen.present() ? a.chosen.indices.shape[1] : keys, 1, runtime.threads());
-  const size_t scratch_bytes = static_cast<size_t>(joint ? joint_bytes : table.backward_scratch(sizes));
+  const size_t scratch_bytes = static_cast<size_t>(table.backward_scratch(sizes));
   if (Status status = reserve_thread_scratch(Backward::name, runtime, scratch_bytes); !status.ok()) return status;
   Status status = runtime.parallel(Backward::name, queries, Runtime::grain(heads * latent_width * 8),
                                    [&](int64_t begin, int64_t end, int) { table.delta(params, begin, end); });
   if (!status.ok()) return status;
-  if (joint) {
-    return runtime.parallel(Backward::name, key_tasks.documents, 1, [&](int64_t begin, int64_t end, int thread) {
-      table.backward_joint(params, begin, end, runtime.scratch(thread, scratch_bytes));
-    });
-  }
   status = runtime.parallel(Backward::name, query_tasks, 1, [&](int64_t begin, int64_t end, int thread) {
     table.backward_queries(params, begin, end, runtime.scratch(thread, scratch_bytes));
   });

@@ -102,7 +102,6 @@ struct Sizes {
   int64_t heads, latent_width, rope_width;
   int64_t tokens_per_task;
   int64_t keys_per_task;  // backward
-  int64_t document_keys;  // backward, a task for each document: keys of the longest
   float scale;
 };
 
@@ -150,8 +149,6 @@ struct Kernels {
   void (*delta)(const BackwardParams& params, int64_t query_begin, int64_t query_end);
   void (*backward_queries)(const BackwardParams& params, int64_t task_begin, int64_t task_end, void* scratch);
   void (*backward_keys)(const BackwardParams& params, int64_t task_begin, int64_t task_end, void* scratch);
-  int64_t (*joint_scratch)(const Sizes& sizes);
-  void (*backward_joint)(const BackwardParams& params, int64_t task_begin, int64_t task_end, void* scratch);
 };
 
 TRILITHON_DECLARE_KERNELS

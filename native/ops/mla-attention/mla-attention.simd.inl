@@ -69,21 +69,7 @@ TRILITHON_INLINE void load_keys(const Sizes& s, const KeyRows& latent, const Key
   for (int64_t i = 0; i < count; ++i) load_key(s, latent, rope, pages, *span.chunk, span.key(first + i), to + i * key_width(s));
 }
 
-// Brings the keys of a span together, block by block.
-struct SpanKeys {
-  const ForwardParams& p;
-  const Span& span;
-  float* buffer;
-
-  TRILITHON_INLINE_MEMBER int64_t fill(int64_t first, int64_t count, KeyRun* runs) const {
-    load_keys(p.sizes, p.latent, p.rope, p.pages, span, first, count, buffer);
-    runs[0] = {buffer, buffer, 0, count};
-    return 1;
-  }
-  TRILITHON_INLINE_MEMBER void fetch(int64_t) const {}
-};
-
-// Calls body(attention, keys) with the rows of a span in place.
+// Calls body(attention, fill) with the rows of a span in place.
 template <typename Body>
 TRILITHON_INLINE void with_rows(const ForwardParams& p, const Span& span, Carver& carver, Body body) {
   const Sizes& s = p.sizes;
@@ -92,11 +78,12 @@ TRILITHON_INLINE void with_rows(const ForwardParams& p, const Span& span, Carver
   set_limits(s, span, a.rows);
   pack_span(a.rows.count, key_width(s), buffers.queries, a.queries,
             [&](int64_t r, float* to) { load_query(s, p.q, p.q_rope, span, r, to); });
-  for (int64_t r = 0; r < a.rows.count && a.rows.count <= turned_rows; ++r) {
-    load_query(s, p.q, p.q_rope, span, r, a.scaled + r * key_width(s));
-  }
   a.key_stride = a.value_stride = key_width(s);
-  body(a, SpanKeys{p, span, buffers.keys});
+  body(a, [&](int64_t first, int64_t count, KeyRun* runs) -> int64_t {
+    load_keys(s, p.latent, p.rope, p.pages, span, first, count, buffers.keys);
+    runs[0] = {buffers.keys, buffers.keys, 0, count};
+    return 1;
+  });
 }
 
 TRILITHON_INLINE void store_rows(const ForwardParams& p, const Span& span, const Attention& a, const Partial& all) {
@@ -128,8 +115,8 @@ void forward(const ForwardParams& p, int64_t task_begin, int64_t task_end, void*
       Carver carver{static_cast<char*>(scratch)};
       const Partial all = Partial::carve(carver, span.tokens * s.heads, s.latent_width);
       const Partial part = Partial::carve(carver, span.tokens * s.heads, s.latent_width);
-      with_rows(p, span, carver, [&](const Attention& a, SpanKeys keys) {
-        attend(a, all, part, keys);
+      with_rows(p, span, carver, [&](const Attention& a, auto fill) {
+        attend(a, all, part, fill);
         store_rows(p, span, a, all);
       });
     });
@@ -153,8 +140,7 @@ void forward_segment(const ForwardParams& p, int64_t item_begin, int64_t item_en
     const int64_t end = at_most(span.end(), begin + key_segment);
     if (begin >= end) continue;
     Carver carver{static_cast<char*>(scratch)};
-    with_rows(p, span, carver,
-              [&](const Attention& a, SpanKeys keys) { attend_segment(a, partial_of(p, index, segment), begin, end, keys); });
+    with_rows(p, span, carver, [&](const Attention& a, auto fill) { attend_segment(a, partial_of(p, index, segment), begin, end, fill); });
   }
 }
 
@@ -225,21 +211,6 @@ int64_t backward_scratch(const Sizes& s) {
   return at_least(queries.used, keys.used);
 }
 
-// Sums over keys, which lack the scale, to the gradients of a query.
-TRILITHON_INLINE void store_query_gradient(const BackwardParams& p, const Span& span, int64_t row, const float* sums) {
-  const Sizes& s = p.sizes;
-  scale_row(sums, s.latent_width, set(s.scale), row_of(s, p.d_q, span, row));
-  scale_row(sums + s.latent_width, s.rope_width, set(s.scale), row_of(s, p.d_q_rope, span, row));
-}
-
-// A key's sums as key and as value to its gradients.
-TRILITHON_INLINE void store_key_gradient(const BackwardParams& p, int64_t key, const float* as_key, const float* as_value) {
-  const Sizes& s = p.sizes;
-  float* d_latent = p.d_latent + key * p.d_latent_stride;
-  for_lanes(s.latent_width, [&](int64_t i, int64_t n) { store_n(d_latent + i, n, add(load_n(as_key + i, n), load_n(as_value + i, n))); });
-  copy_row(as_key + s.latent_width, s.rope_width, p.d_rope + key * p.d_rope_stride);
-}
-
 void backward_queries(const BackwardParams& p, int64_t task_begin, int64_t task_end, void* scratch) {
   const Sizes& s = p.sizes;
   const PageMap packed{nullptr, 0, 1};
@@ -264,7 +235,10 @@ void backward_queries(const BackwardParams& p, int64_t task_begin, int64_t task_
         load_keys(s, p.latent, p.rope, packed, span, first, count, buffers.keys);
         gather_query_gradient(g, first, count, buffers.keys, width, buffers.keys, width);
       }
-      for (int64_t r = 0; r < g.rows.count; ++r) store_query_gradient(p, span, r, g.sums + r * width);
+      for (int64_t r = 0; r < g.rows.count; ++r) {
+        scale_row(g.sums + r * width, s.latent_width, set(s.scale), row_of(s, p.d_q, span, r));
+        scale_row(g.sums + r * width + s.latent_width, s.rope_width, set(s.scale), row_of(s, p.d_q_rope, span, r));
+      }
     });
   }
 }
@@ -362,96 +336,15 @@ void backward_keys(const BackwardParams& p, int64_t task_begin, int64_t task_end
                 });
     }
     for (int64_t i = 0; i < task.count; ++i) {
-      store_key_gradient(p, row + task.first + i, task.d_keys + i * width, task.d_values + i * s.latent_width);
-    }
-  }
-}
-
-// A task over all pairs of a document.
-struct JointTask {
-  KeyGradient step;
-  float* keys;       // [key_block, key_width]
-  float* panels;     // of those
-  float* some_keys;  // sums of the listed keys of one block
-  float* some_values;
-  float* d_keys;     // [document_keys, key_width]
-  float* d_values;   // [document_keys, latent_width]
-  float* d_queries;  // [rows of a step, key_width]
-
-  static JointTask carve(Carver& carver, const Sizes& s) {
-    JointTask task{};
-    const int64_t rows = tokens_per_step(s) * s.heads, width = key_width(s);
-    task.step = KeyGradient::carve(carver, rows, width, s.latent_width);
-    task.step.value_depth = width;
-    task.panels = task.step.keys;
-    task.some_keys = task.step.d_keys;
-    task.some_values = task.step.d_values;
-    task.keys = carver.take(key_block * width);
-    task.d_keys = carver.take(s.document_keys * width);
-    task.d_values = carver.take(s.document_keys * s.latent_width);
-    task.d_queries = carver.take(rows * width);
-    return task;
-  }
-};
-
-int64_t joint_scratch(const Sizes& s) {
-  Carver carver{nullptr};
-  JointTask::carve(carver, s);
-  return carver.used;
-}
-
-// All gradients of one span, block by block of its keys.
-TRILITHON_INLINE void gather_span(const BackwardParams& p, const Span& span, JointTask& task) {
-  const Sizes& s = p.sizes;
-  const PageMap packed{nullptr, 0, 1};
-  KeyGradient& g = task.step;
-  const int64_t rows = span.tokens * s.heads, width = g.width;
-  load_step(p, span, g);
-  for (int64_t r = 0; r < rows; ++r) g.limits[r] = static_cast<int32_t>(span.seen(r / s.heads));
-  for (int64_t first = 0; first < span.end(); first += key_block) {
-    g.first = first;
-    g.count = at_most(span.end() - first, key_block);
-    load_keys(s, p.latent, p.rope, packed, span, first, g.count, task.keys);
-    pack_rows(g.count, width, task.keys, width, task.panels);
-    g.keys = g.values = task.panels;
-    g.d_keys = span.list == nullptr ? task.d_keys + first * width : task.some_keys;
-    g.d_values = span.list == nullptr ? task.d_values + first * s.latent_width : task.some_values;
-    for (int64_t i = 0; i < g.count && span.list != nullptr; ++i) {
-      copy_row(task.d_keys + span.list[first + i] * width, width, g.d_keys + i * width);
-      copy_row(task.d_values + span.list[first + i] * s.latent_width, s.latent_width, g.d_values + i * s.latent_width);
-    }
-    gather_key_gradient(g, rows);
-    gather_row_gradient(g, rows, task.keys, task.d_queries);
-    for (int64_t i = 0; i < g.count && span.list != nullptr; ++i) {
-      copy_row(g.d_keys + i * width, width, task.d_keys + span.list[first + i] * width);
-      copy_row(g.d_values + i * s.latent_width, s.latent_width, task.d_values + span.list[first + i] * s.latent_width);
-    }
-  }
-  for (int64_t r = 0; r < rows; ++r) store_query_gradient(p, span, r, task.d_queries + r * width);
-}
-
-// All gradients at once; a task is a document.
-void backward_joint(const BackwardParams& p, int64_t task_begin, int64_t task_end, void* scratch) {
-  const Sizes& s = p.sizes;
-  for (int64_t document = task_begin; document < task_end; ++document) {
-    const int64_t row = p.key_tasks.document_starts[document], keys = p.key_tasks.document_starts[document + 1] - row;
-    Carver carver{static_cast<char*>(scratch)};
-    JointTask task = JointTask::carve(carver, s);
-    fill_zero(task.d_keys, keys * key_width(s));
-    fill_zero(task.d_values, keys * s.latent_width);
-    for (int64_t c = p.key_tasks.document_chunks[document]; c < p.key_tasks.document_chunks[document + 1]; ++c) {
-      const Chunk& chunk = p.chunks[c];
-      for_spans(p.chosen, chunk, chunk.query_begin, chunk.position, chunk.query_count, tokens_per_step(s),
-                [&](const Span& span) { gather_span(p, span, task); });
-    }
-    for (int64_t i = 0; i < keys; ++i) {
-      store_key_gradient(p, row + i, task.d_keys + i * key_width(s), task.d_values + i * s.latent_width);
+      const float *d_key = task.d_keys + i * width, *d_value = task.d_values + i * s.latent_width;
+      float* d_latent = p.d_latent + (row + task.first + i) * p.d_latent_stride;
+      for_lanes(s.latent_width, [&](int64_t j, int64_t n) { store_n(d_latent + j, n, add(load_n(d_key + j, n), load_n(d_value + j, n))); });
+      copy_row(d_key + s.latent_width, s.rope_width, p.d_rope + (row + task.first + i) * p.d_rope_stride);
     }
   }
 }
 
 KERNELS_END
 
-TRILITHON_EXPORT_KERNELS(mla_attention,
-                         (tokens_per_task, segment_keys, keys_per_task, forward_scratch, partial_bytes, backward_scratch, forward,
-                          forward_segment, forward_combine, delta, backward_queries, backward_keys, joint_scratch, backward_joint))
+TRILITHON_EXPORT_KERNELS(mla_attention, (tokens_per_task, segment_keys, keys_per_task, forward_scratch, partial_bytes, backward_scratch,
+                                         forward, forward_segment, forward_combine, delta, backward_queries, backward_keys))
