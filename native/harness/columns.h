@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "harness/clock.h"
 #include "pool/runtime.h"
 
 namespace trilithon {
@@ -17,8 +16,7 @@ struct Options {
   std::vector<int> threads;
   uint64_t seed = 1;
   bool verbose = false;
-  std::string label;  // part of the labels of the cases that are timed
-  Clock clock = Clock::wall;
+  bool json = false;
 
   bool wants(const char* op) const;
 };

@@ -50,8 +50,7 @@ constexpr const char* usage =
     "  grad    backward entries against central differences in double\n"
     "  bench   times beside the fma peak and read bandwidth of this machine\n"
     "  list    ops, entries and cases\n"
-    "options: --op NAME[,NAME]  --isa scalar,avx2,avx512  --threads 1,2  --seed N  --verbose\n"
-    "of bench: --label TEXT (cases whose label has it)  --clock wall|processor (without the time that others take)\n";
+    "options: --op NAME[,NAME]  --isa scalar,avx2,avx512  --threads 1,2  --seed N  --verbose\n";
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
@@ -98,11 +97,6 @@ Options parse(int argc, char** argv) {
         if (threads < 1 || threads > 1024) refuse("--threads " + count);
         options.threads.push_back(threads);
       }
-    } else if (flag == "--label") {
-      options.label = value;
-    } else if (flag == "--clock") {
-      if (value != "wall" && value != "processor") refuse("no clock " + value);
-      options.clock = value == "wall" ? Clock::wall : Clock::processor;
     } else if (flag == "--seed") {
       options.seed = std::strtoull(value.c_str(), nullptr, 10);
     } else {

@@ -1,6 +1,5 @@
-// Gradients of softmax attention, in the pieces that attention and MLA attention share. Nothing is added atomically. Either gradients of
-// queries are summed over keys by some tasks and gradients of keys over queries by others, which makes the weights twice; or one task
-// walks over all pairs of its queries and keys and makes them once. Both give the same bits.
+// Gradients of softmax attention, in the pieces that attention and MLA attention share. Nothing is added atomically: gradients of
+// queries are summed over keys by one task each, gradients of keys over queries by one task each, and both recompute the weights.
 //
 //     weight = e^(score - lse)     d_score = weight * (d_out · value - delta)     delta = out · d_out
 //     d_query = scale * Σ_keys d_score key      d_key = Σ_queries d_score (scale * query)      d_value = Σ_queries weight d_out
@@ -63,7 +62,7 @@ TRILITHON_INLINE void gather_query_gradient(const QueryGradient& g, int64_t firs
       store(at, slope(exp(sub(load(at), lse)), load(g.d_weights + i * rows.lanes + lane), delta));
     }
   }
-  add_seen(rows, row, AColumns{g.weights, rows.lanes}, first, count, keys, key_stride, g.width, g.sums,
+  add_seen(rows, row, g.weights, first, {keys, values, 0, count}, keys, key_stride, g.width, g.sums,
            first == 0 ? Start::zero : Start::resume);
 }
 
@@ -154,14 +153,6 @@ TRILITHON_INLINE void gather_key_gradient(const KeyGradient& g, int64_t rows) {
   }
   add_seeing(g.limits, rows, g.first, g.count, g.weights, g.d_out, g.value_width, g.d_values);
   add_seeing(g.limits, rows, g.first, g.count, g.d_weights, g.queries, g.width, g.d_keys);
-}
-
-// The rows in place gather their own gradients from the block of keys whose gradient has just been gathered. `keys` are its rows,
-// `sums` [rows, width] continue from what is there unless the block is the first of the document.
-TRILITHON_INLINE void gather_row_gradient(const KeyGradient& g, int64_t count, const float* keys, float* sums) {
-  const Rows rows{count, count, g.limits};
-  add_seen(rows, rows.first_seeing(g.first), ARows{g.d_weights, key_block}, g.first, g.count, keys, g.width, g.width, sums,
-           g.first == 0 ? Start::zero : Start::resume);
 }
 
 KERNELS_END

@@ -76,67 +76,22 @@ TRILITHON_INLINE void scale_row(const float* from, int64_t width, F factor, floa
   for (int64_t i = 0; i < width; i += 16) store_n(to + i, width - i, mul(load_n(from + i, width - i), factor));
 }
 
-// Fetches nothing ahead.
-struct NoFetch {
-  TRILITHON_INLINE_MEMBER void fetch(int64_t) const {}
-};
-
-// rows x 16 elements of c from the first sixteen columns of a panel.
-template <int rows, typename Ahead>
-TRILITHON_INLINE void lane_tile(const float* a, int64_t stride, const float* panel, int64_t k, float* c, int64_t c_stride, Ahead& ahead) {
-  F sums[rows];
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) sums[r] = zero();
-  for (int64_t begin = 0; begin < k; begin += 16) {
-    ahead.fetch(2 * rows);
-    const int64_t end = at_most(k, begin + 16);
-    for (int64_t i = begin; i < end; ++i) {
-      const F b = load(panel + i * panel_columns);
-#pragma GCC unroll 16
-      for (int r = 0; r < rows; ++r) sums[r] = fma(set(a[r * stride + i]), b, sums[r]);
-    }
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r) store(c + r * c_stride, sums[r]);
-}
-
-template <typename Ahead, int rows = tile_rows>
-TRILITHON_INLINE void lane_tile_of(int64_t count, const float* a, int64_t stride, const float* panel, int64_t k, float* c, int64_t c_stride,
-                                   Ahead& ahead) {
-  if constexpr (rows > 0) {
-    if (count == rows) {
-      lane_tile<rows>(a, stride, panel, k, c, c_stride, ahead);
-    } else {
-      lane_tile_of<Ahead, rows - 1>(count, a, stride, panel, k, c, c_stride, ahead);
-    }
-  }
-}
-
-// c[m, 16] = a[m, k] · the first sixteen columns of a panel, in the order of block_product. Rows far apart share cache sets, so they are
-// copied to `near`, room for tile_rows of them, when it is given.
-template <typename Ahead>
-__attribute__((noinline)) static void lane_product(int64_t m, int64_t k, const float* a, int64_t stride, const float* panel, float* c,
-                                                   int64_t c_stride, float* near, Ahead& ahead) {
-  const int64_t tiles = row_tiles(m);
-  for (int64_t tile = 0; tile < tiles; ++tile) {
-    const int64_t row = tile_begin(m, tile), end = tile_begin(m, tile + 1);
-    const float* rows = a + row * stride;
-    if (near != nullptr) {
-      for (int64_t r = 0; r < end - row; ++r) copy_row(rows + r * stride, k, near + r * k);
-    }
-    lane_tile_of(end - row, near == nullptr ? rows : near, near == nullptr ? stride : k, panel, k, c + row * c_stride, c_stride, ahead);
-  }
-}
-
 // The same chains as block_product with a long k, in parts that fit the first-level cache.
-TRILITHON_INLINE void deep_product(int64_t m, int64_t n, int64_t k, ARows a, BPanels b, float* c, int64_t c_stride) {
-  // Half a panel is all there is: block_product would compute both halves.
-  if (n == 16 && m > 3) {
-    NoFetch none;
-    return lane_product(m, k, a.data, a.stride, b.data, c, c_stride, nullptr, none);
-  }
+template <typename A, typename B>
+TRILITHON_INLINE void deep_product(int64_t m, int64_t n, int64_t k, A a, B b, float* c, int64_t c_stride) {
   for (int64_t i = 0; i < k; i += gemm_depth) {
-    block_product(m, n, at_most(k - i, gemm_depth), a.at_k(i), b.at_k(i), c, c_stride, i == 0 ? Start::zero : Start::resume);
+    const Start start = i == 0 ? Start::zero : Start::resume;
+    const int64_t depth = at_most(k - i, gemm_depth);
+    if (n == 16 && m > 3) {
+      // Half a panel: tiles of one vector, where block_product would compute two.
+      for (int64_t tile = 0; tile < row_tiles(m); ++tile) {
+        const int64_t row = tile_begin(m, tile);
+        row_tile_product<1>(tile_begin(m, tile + 1) - row, a.tile(m, tile).at_k(i), b.at_k(i), 0, depth, c + row * c_stride, c_stride, n,
+                            start);
+      }
+    } else {
+      block_product(m, n, depth, a.at_k(i), b.at_k(i), c, c_stride, start);
+    }
   }
 }
 
@@ -167,26 +122,26 @@ struct KeyRun {
   int64_t offset, count;
 };
 
-// sums[r] += Σ weights[r, key] · vectors[key] over those of `count` keys, at positions from `first` on, that row r sees, in ascending
-// order, for rows from `row` on. `weights` is an operand of block_product whose k are the keys.
-template <typename Weights>
-TRILITHON_INLINE void add_seen(const Rows& rows, int64_t row, Weights weights, int64_t first, int64_t count, const float* vectors,
+// sums[r] += Σ weights[key, r] · vectors[key] over the keys of a run that row r sees, in ascending order, for rows from `row` on.
+TRILITHON_INLINE void add_seen(const Rows& rows, int64_t row, const float* weights, int64_t first, const KeyRun& run, const float* vectors,
                                int64_t stride, int64_t width, float* sums, Start start) {
+  const int64_t begin_position = first + run.offset;
+  const AColumns left{weights + run.offset * rows.lanes, rows.lanes};
   const BRows right{vectors, stride};
   int64_t whole = row;
-  while (whole < rows.count && rows.limits[whole] < first + count) ++whole;
+  while (whole < rows.count && rows.limits[whole] < begin_position + run.count) ++whole;
   for (int64_t begin = row; begin < whole; begin += tile_rows) {
     const int64_t end = at_most(begin + tile_rows, whole);
-    const int64_t common = clamp(rows.limits[begin] - first, 0, count);
-    block_product(end - begin, width, common, weights.at_row(begin), right, sums + begin * width, width, start);
+    const int64_t common = clamp(rows.limits[begin] - begin_position, 0, run.count);
+    block_product(end - begin, width, common, left.at_row(begin), right, sums + begin * width, width, start);
     for (int64_t r = begin + 1; r < end; ++r) {
-      const int64_t more = clamp(rows.limits[r] - first, 0, count) - common;
+      const int64_t more = clamp(rows.limits[r] - begin_position, 0, run.count) - common;
       if (more <= 0) continue;
-      block_product(1, width, more, weights.at_row(r).at_k(common), right.at_k(common), sums + r * width, width, Start::resume);
+      block_product(1, width, more, left.at_row(r).at_k(common), right.at_k(common), sums + r * width, width, Start::resume);
     }
   }
   if (whole == rows.count) return;
-  block_product(rows.count - whole, width, count, weights.at_row(whole), right, sums + whole * width, width, start);
+  block_product(rows.count - whole, width, run.count, left.at_row(whole), right, sums + whole * width, width, start);
 }
 
 // What rows have gathered over some keys.
@@ -203,20 +158,12 @@ struct Partial {
   }
 };
 
-// Up to so many rows it is faster to let lanes run along keys while scores are made, and to turn the scores afterwards.
-constexpr int64_t turned_rows = 8;
-
 struct Attention {
   Rows rows;
   int64_t width, value_width, key_stride, value_stride;
   float* queries;  // panels of scaled queries
   float* weights;  // [key_block, lanes]
   float* factors;  // [2, lanes]
-  float* near;     // [tile_rows, width]
-  // Of at most turned_rows rows:
-  float* scaled;   // [rows, width] scaled queries
-  float* turned;   // panels of one block of keys
-  float* by_rows;  // [16, key_block] scores
 
   static Attention carve(Carver& carver, int64_t rows, int64_t width, int64_t value_width) {
     const int64_t lanes = round_up(rows, 16);
@@ -227,55 +174,9 @@ struct Attention {
     a.queries = carver.take(round_up(rows, panel_columns) * width);
     a.weights = carver.take(key_block * lanes);
     a.factors = carver.take(2 * lanes);
-    a.near = carver.take(tile_rows * width);
-    if (rows <= turned_rows) {
-      a.scaled = carver.take(rows * width);
-      a.turned = carver.take(key_block * width);
-      a.by_rows = carver.take(16 * key_block);
-    }
     return a;
   }
 };
-
-// Puts the keys of a run into their places of a.turned, sixteen by sixteen.
-template <typename Ahead>
-TRILITHON_INLINE void turn_keys(const Attention& a, const KeyRun& run, Ahead& ahead) {
-  for (int64_t begin = 0; begin < run.count;) {
-    const int64_t key = run.offset + begin, lane = key % 16, count = at_most(run.count - begin, 16 - lane);
-    const float* rows = run.keys + begin * a.key_stride;
-    float* panel = a.turned + key / panel_columns * panel_columns * a.width + key % panel_columns;
-    for (int64_t i = 0; i < a.width; i += 16) {
-      ahead.fetch(2 * count);
-      const int64_t n = at_most(a.width - i, 16);
-      if (count == 16 && n == 16) {
-        F v[16];
-#pragma GCC unroll 16
-        for (int r = 0; r < 16; ++r) v[r] = load(rows + r * a.key_stride + i);
-        transpose(v);
-#pragma GCC unroll 16
-        for (int j = 0; j < 16; ++j) store(panel + (i + j) * panel_columns, v[j]);
-      } else {
-        for (int64_t r = 0; r < count; ++r) {
-          for (int64_t j = 0; j < n; ++j) panel[(i + j) * panel_columns + r] = rows[r * a.key_stride + i + j];
-        }
-      }
-    }
-    begin += count;
-  }
-}
-
-// Scores of a block from its turned keys, with lanes along rows again.
-TRILITHON_INLINE void turned_product(const Attention& a, int64_t count) {
-  const int64_t lanes = round_up(count, 16);
-  block_product(a.rows.count, lanes, a.width, ARows{a.scaled, a.width}, BPanels{a.turned, a.width}, a.by_rows, key_block, Start::zero);
-  for (int64_t key = 0; key < lanes; key += 16) {
-    F v[16];
-#pragma GCC unroll 16
-    for (int r = 0; r < 16; ++r) v[r] = r < a.rows.count ? load(a.by_rows + r * key_block + key) : zero();
-    transpose(v);
-    for (int j = 0; j < 16; ++j) store(a.weights + (key + j) * 16, v[j]);
-  }
-}
 
 // Calls body(key, chain) for keys 0 to count - 1; chain = key mod 4 is known when compiled, so that four chains stay in registers.
 template <typename Body>
@@ -325,32 +226,16 @@ TRILITHON_INLINE void soften(float* scores, int64_t stride, int64_t count, I see
 }
 
 // Adds a block of keys, positions [first, first + count), to what the rows have gathered. `fresh`: it is the first of its segment.
-// keys.fill(first, count, runs) says where the keys lie and returns how many runs they are; keys.fetch(lines), called while few rows
-// are computed, fetches so many cache lines of what comes next.
-template <typename Keys>
-TRILITHON_INLINE void attend_block(const Attention& a, const Partial& to, int64_t first, int64_t count, Keys& keys, bool fresh) {
-  KeyRun runs[key_block];
-  const int64_t run_count = keys.fill(first, count, runs);
+TRILITHON_INLINE void attend_block(const Attention& a, const Partial& to, int64_t first, int64_t count, const KeyRun* runs,
+                                   int64_t run_count, bool fresh) {
   const Rows& rows = a.rows;
   const int64_t row = rows.first_seeing(first);
   if (row == rows.count) return;
   const int64_t lane_begin = row / panel_columns * panel_columns;
   for (int64_t i = 0; i < run_count; ++i) {
-    const KeyRun& run = runs[i];
-    float* scores = a.weights + run.offset * rows.lanes + lane_begin;
-    if (rows.lanes == 16) {
-      if (rows.count <= turned_rows) {
-        turn_keys(a, run, keys);
-      } else {
-        lane_product(run.count, a.width, run.keys, a.key_stride, a.queries, scores, rows.lanes, a.key_stride == a.width ? nullptr : a.near,
-                     keys);
-      }
-    } else {
-      deep_product(run.count, rows.lanes - lane_begin, a.width, ARows{run.keys, a.key_stride},
-                   BPanels{a.queries, a.width}.at_column(lane_begin), scores, rows.lanes);
-    }
+    deep_product(runs[i].count, rows.lanes - lane_begin, a.width, ARows{runs[i].keys, a.key_stride},
+                 BPanels{a.queries, a.width}.at_column(lane_begin), a.weights + runs[i].offset * rows.lanes + lane_begin, rows.lanes);
   }
-  if (rows.count <= turned_rows) turned_product(a, count);
   for (int64_t lane = lane_begin; lane < rows.lanes; lane += 16) {
     const I seen = isub(iload(rows.limits + lane), iset(static_cast<int32_t>(first)));
     float* scores = a.weights + lane;
@@ -368,16 +253,19 @@ TRILITHON_INLINE void attend_block(const Attention& a, const Partial& to, int64_
     }
   }
   for (int64_t i = 0; i < run_count; ++i) {
-    add_seen(rows, row, AColumns{a.weights + runs[i].offset * rows.lanes, rows.lanes}, first + runs[i].offset, runs[i].count,
-             runs[i].values, a.value_stride, a.value_width, to.out, fresh && i == 0 ? Start::zero : Start::resume);
+    add_seen(rows, row, a.weights, first, runs[i], runs[i].values, a.value_stride, a.value_width, to.out,
+             fresh && i == 0 ? Start::zero : Start::resume);
   }
 }
 
-// The keys at positions [begin, end) of one segment.
-template <typename Keys>
-TRILITHON_INLINE void attend_segment(const Attention& a, const Partial& to, int64_t begin, int64_t end, Keys& keys) {
+// The keys at positions [begin, end) of one segment. fill(first, count, runs) says where a block's keys lie, returns how many runs.
+template <typename Fill>
+TRILITHON_INLINE void attend_segment(const Attention& a, const Partial& to, int64_t begin, int64_t end, Fill fill) {
+  KeyRun runs[key_block];
   for (int64_t first = begin; first < end; first += key_block) {
-    attend_block(a, to, first, at_most(end - first, key_block), keys, first == begin);
+    const int64_t count = at_most(end - first, key_block);
+    const int64_t run_count = fill(first, count, runs);
+    attend_block(a, to, first, count, runs, run_count, first == begin);
   }
 }
 
@@ -405,11 +293,11 @@ TRILITHON_INLINE void append_segment(const Attention& a, const Partial& all, con
 }
 
 // All keys that the rows see, into `all`; `part` is room for one segment.
-template <typename Keys>
-TRILITHON_INLINE void attend(const Attention& a, const Partial& all, const Partial& part, Keys& keys) {
+template <typename Fill>
+TRILITHON_INLINE void attend(const Attention& a, const Partial& all, const Partial& part, Fill fill) {
   const int64_t end = a.rows.limits[a.rows.count - 1];
   for (int64_t begin = 0; begin < end; begin += key_segment) {
-    attend_segment(a, begin == 0 ? all : part, begin, at_most(begin + key_segment, end), keys);
+    attend_segment(a, begin == 0 ? all : part, begin, at_most(begin + key_segment, end), fill);
     if (begin > 0) append_segment(a, all, part, begin);
   }
 }

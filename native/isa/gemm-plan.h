@@ -38,8 +38,8 @@ struct Block {
 
 // Sizes of the parts that a thread keeps in its caches: rows of A by depth, depth by columns of B. Multiples of every
 // tile's rows and of a panel's columns.
-inline constexpr int64_t block_rows = 240;
-inline constexpr int64_t block_columns = 1024;
+inline constexpr int64_t block_rows = 144;
+inline constexpr int64_t block_columns = 512;
 inline constexpr int64_t block_depth = 256;
 
 // Scratch memory of one thread for product_block: packed A with room for a tile that is not full, then packed B.
@@ -62,7 +62,7 @@ class ProductCut {
       row_parts_ = divide_up(m, block_rows);
     } else {
       // Each part packs its own columns of B, which pays when it has many rows.
-      row_parts_ = divide_up(m, 10 * block_rows);
+      row_parts_ = divide_up(m, 4 * block_rows);
       column_parts_ = divide_up(n, block_columns);
     }
     if (threads == 1 && m > few_rows) return;
@@ -70,8 +70,7 @@ class ProductCut {
     const double work = m <= few_rows ? 4.0 * static_cast<double>(n) * static_cast<double>(k)
                                       : 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     const int64_t affordable = static_cast<int64_t>(work / smallest_part);
-    const int64_t enough = (b_form == BForm::panels ? 8 : 4) * threads;
-    const int64_t wanted = affordable < enough ? affordable : enough;
+    const int64_t wanted = affordable < 8 * threads ? affordable : 8 * threads;
     while (row_parts_ * column_parts_ < wanted) {
       const int64_t rows = m / row_parts_, panels = panels_ / column_parts_;
       // The longer side is cut, as long as tiles stay full.

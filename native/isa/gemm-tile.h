@@ -210,22 +210,10 @@ struct BPanels {
   };
 };
 
-// Memory that is fetched while a tile computes: the processor itself does not look far enough ahead, nor beyond a page.
-struct Ahead {
-  float* c = nullptr;        // first row of the next tile of C
-  const float* b = nullptr;  // lines of the next panel of B until b_end, so many for each four steps of k
-  const float* b_end = nullptr;
-  int64_t b_lines = 0;
-  bool stream = false;  // instead of the next panel: what this tile itself reads of B stream_steps later
-};
-
-// Steps of k from fetching a line of B to using it, where B is used once: 16 KiB of a panel.
-constexpr int64_t stream_steps = 128;
-
 // One tile of C: `columns` of its 16 * vectors columns exist. `masked`: the last vector of B must be read through a mask.
 template <int rows, int vectors, bool masked, typename A, typename B>
 __attribute__((noinline)) static void tile_product(A a, B b, int64_t column, int64_t k, float* c, int64_t c_stride, int64_t columns,
-                                                   Start start, Ahead ahead) {
+                                                   Start start) {
   typename A::template Cursor<rows> left(a);
   typename B::Cursor right(b, column);
   F sums[rows][vectors];
@@ -242,7 +230,7 @@ __attribute__((noinline)) static void tile_product(A a, B b, int64_t column, int
       for (int v = 0; v < vectors; ++v) sums[r][v] = zero();
     }
   }
-  const auto step = [&]() __attribute__((always_inline)) {
+  for (int64_t i = 0; i < k; ++i) {
     F b_row[vectors];
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) b_row[v] = masked ? load_n(right.vector(v), columns - 16 * v) : load(right.vector(v));
@@ -258,32 +246,7 @@ __attribute__((noinline)) static void tile_product(A a, B b, int64_t column, int
     }
     left.next();
     right.next();
-  };
-  int64_t i = 0;
-  // Tiles of up to three rows read several panels at once, which the processor follows by itself.
-  if constexpr (rows > 3) {
-    for (int64_t row = 0; i + 4 <= k; i += 4, ++row) {
-      if (B::padded && ahead.stream) {
-#pragma GCC unroll 4
-        for (int j = 0; j < 4; ++j) {
-#pragma GCC unroll 8
-          for (int v = 0; v < vectors; ++v) __builtin_prefetch(right.vector(v) + (stream_steps + j) * panel_columns, 0, 3);
-        }
-      } else if (ahead.b < ahead.b_end) {
-        for (int64_t line = 0; line < ahead.b_lines; ++line) __builtin_prefetch(ahead.b + 16 * line, 0, 2);
-        ahead.b += 16 * ahead.b_lines;
-      }
-      if (row < rows && ahead.c != nullptr) {
-#pragma GCC unroll 8
-        for (int v = 0; v < vectors; ++v) __builtin_prefetch(ahead.c + row * c_stride + 16 * v, 1, 3);
-      }
-      step();
-      step();
-      step();
-      step();
-    }
   }
-  for (; i < k; ++i) step();
   if (columns >= 16 * vectors) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
@@ -300,24 +263,23 @@ __attribute__((noinline)) static void tile_product(A a, B b, int64_t column, int
 }
 
 template <int rows, int vectors, typename A, typename B>
-TRILITHON_INLINE void tile_product_of(A a, B b, int64_t column, int64_t k, float* c, int64_t c_stride, int64_t columns, Start start,
-                                      const Ahead& ahead) {
+TRILITHON_INLINE void tile_product_of(A a, B b, int64_t column, int64_t k, float* c, int64_t c_stride, int64_t columns, Start start) {
   if (B::padded || columns >= 16 * vectors) {
-    tile_product<rows, vectors, false>(a, b, column, k, c, c_stride, columns, start, ahead);
+    tile_product<rows, vectors, false>(a, b, column, k, c, c_stride, columns, start);
   } else {
-    tile_product<rows, vectors, true>(a, b, column, k, c, c_stride, columns, start, ahead);
+    tile_product<rows, vectors, true>(a, b, column, k, c, c_stride, columns, start);
   }
 }
 
 // One tile of `rows` rows, its count known at run time only.
 template <int vectors, typename A, typename B, int rows = tile_rows>
 TRILITHON_INLINE void row_tile_product(int64_t count, A a, B b, int64_t column, int64_t k, float* c, int64_t c_stride, int64_t columns,
-                                       Start start, const Ahead& ahead) {
+                                       Start start) {
   if constexpr (rows > 0) {
     if (count == rows) {
-      tile_product_of<rows, vectors>(a, b, column, k, c, c_stride, columns, start, ahead);
+      tile_product_of<rows, vectors>(a, b, column, k, c, c_stride, columns, start);
     } else {
-      row_tile_product<vectors, A, B, rows - 1>(count, a, b, column, k, c, c_stride, columns, start, ahead);
+      row_tile_product<vectors, A, B, rows - 1>(count, a, b, column, k, c, c_stride, columns, start);
     }
   }
 }
@@ -328,24 +290,10 @@ TRILITHON_INLINE void narrow_block_product(int64_t n, int64_t k, A a, B b, float
   constexpr int wide = tile_vectors(rows), narrow = narrow_vectors(rows);
   int64_t column = 0;
   for (; column + 16 * wide <= n; column += 16 * wide) {
-    tile_product<rows, wide, false>(a, b, column, k, c + column, c_stride, 16 * wide, start, Ahead{});
+    tile_product<rows, wide, false>(a, b, column, k, c + column, c_stride, 16 * wide, start);
   }
   for (; column < n; column += 16 * narrow) {
-    tile_product_of<rows, narrow>(a, b, column, k, c + column, c_stride, n - column, start, Ahead{});
-  }
-}
-
-// The share of tile `tile` of `tiles` in fetching the panel after the one that `column` is in.
-template <typename B>
-TRILITHON_INLINE void fetch_panel(const B& b, int64_t column, int64_t n, int64_t k, int64_t tile, int64_t tiles, Ahead& ahead) {
-  if constexpr (B::padded) {
-    const int64_t next = column / panel_columns * panel_columns + panel_columns;
-    if (next >= n || k < 4) return;
-    // Two lines for each k.
-    const float* panel = b.data + next * b.depth;
-    ahead.b = panel + 2 * k * tile / tiles * 16;
-    ahead.b_end = panel + 2 * k * (tile + 1) / tiles * 16;
-    ahead.b_lines = ((ahead.b_end - ahead.b) / 16 + k / 4 - 1) / (k / 4);
+    tile_product_of<rows, narrow>(a, b, column, k, c + column, c_stride, n - column, start);
   }
 }
 
@@ -355,21 +303,13 @@ TRILITHON_INLINE void block_product(int64_t m, int64_t n, int64_t k, A a, B b, f
   if (m == 1) return narrow_block_product<1>(n, k, a.tile(1, 0), b, c, c_stride, start);
   if (m == 2) return narrow_block_product<2>(n, k, a.tile(2, 0), b, c, c_stride, start);
   if (m == 3) return narrow_block_product<3>(n, k, a.tile(3, 0), b, c, c_stride, start);
-  constexpr int64_t width = 16 * tile_vectors(tile_rows);
-  const int64_t tiles = row_tiles(m), tiles_of_panel = tiles * (panel_columns / width);
-  for (int64_t column = 0; column < n; column += width) {
+  constexpr int vectors = tile_vectors(tile_rows);
+  const int64_t tiles = row_tiles(m);
+  for (int64_t column = 0; column < n; column += 16 * vectors) {
     for (int64_t tile = 0; tile < tiles; ++tile) {
-      const int64_t row = tile_begin(m, tile), end = tile_begin(m, tile + 1);
-      Ahead ahead;
-      if (tile + 1 < tiles) {
-        ahead.c = c + end * c_stride + column;
-      } else if (column + width < n) {
-        ahead.c = c + column + width;
-      }
-      ahead.stream = tiles == 1;
-      if (tiles > 1) fetch_panel(b, column, n, k, column % panel_columns / width * tiles + tile, tiles_of_panel, ahead);
-      row_tile_product<tile_vectors(tile_rows)>(end - row, a.tile(m, tile), b, column, k, c + row * c_stride + column, c_stride, n - column,
-                                                start, ahead);
+      const int64_t row = tile_begin(m, tile);
+      row_tile_product<vectors>(tile_begin(m, tile + 1) - row, a.tile(m, tile), b, column, k, c + row * c_stride + column, c_stride,
+                                n - column, start);
     }
   }
 }
