@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { Worker } from 'node:worker_threads'
 import { afterEach, expect, test } from 'vitest'
 import {
@@ -161,6 +162,24 @@ test('an abort flag stops an op', () => {
     for (const handle of made.splice(0)) disposeTensor(handle)
     configureNative({ abortFlag: null })
   }
+})
+
+test('a handle of a thread that has ended is refused by a process that loads the addon after it', () => {
+  const script = `
+    const { Worker } = require('node:worker_threads')
+    const body = "const { parentPort, workerData } = require('node:worker_threads'); parentPort.postMessage(require(workerData).createTensor('f32', [2]))"
+    const run = (file) => new Promise((resolve, reject) => {
+      let handle
+      new Worker(body, { eval: true, workerData: file }).on('message', (value) => { handle = value }).on('error', reject).on('exit', () => resolve(handle))
+    })
+    run(process.argv[1]).then((first) => run(process.argv[1]).then((second) => {
+      const own = require(process.argv[1]).createTensor('f32', [2])
+      console.log(new Set([first, second, own]).size)
+    }))
+  `
+  const addonFile = `${import.meta.dirname}/../build/Release/trilithon_native.node`
+  const child = spawnSync(process.execPath, ['-e', script, addonFile], { encoding: 'utf8' })
+  expect(child.stdout.trim(), child.stderr).toBe('3')
 })
 
 test('configuration is checked', () => {
