@@ -1,0 +1,38 @@
+/** An error on its way to another process: the part of `TrilithonError` that is shown and decides the exit status. Plain data. */
+export interface PlainError {
+  readonly code: string
+  readonly message: string
+  readonly path?: string | undefined
+  readonly hint?: string | undefined
+}
+
+/**
+ * What a role tells whoever started it. Plain data; `role` is `trainer`, `orchestrator`, `inference`, or a name of its own where there are several.
+ *
+ * - `ready`: it serves. `url` where others reach it.
+ * - `step`: values of one step under prime-rl's names; for the orchestrator the step of a batch that was shipped, or of an evaluation (`eval/…`).
+ * - `status`: what it does now. A state that begins with `waiting` is idle time.
+ * - `ended`: in order, with all of its work done. `failed`: by that error.
+ */
+export type RoleEvent =
+  | { readonly kind: 'ready'; readonly role: string; readonly url?: string | undefined; readonly detail?: string | undefined }
+  | { readonly kind: 'step'; readonly role: string; readonly step: number; readonly values: Readonly<Record<string, number>> }
+  | {
+      readonly kind: 'status'
+      readonly role: string
+      readonly state: string
+      readonly values: Readonly<Record<string, number>>
+      /** Seconds spent in each state so far; the reporter adds it. */
+      readonly spent?: Readonly<Record<string, number>> | undefined
+    }
+  | { readonly kind: 'ended'; readonly role: string }
+  | { readonly kind: 'failed'; readonly role: string; readonly error: PlainError }
+
+const kinds: readonly unknown[] = ['ready', 'step', 'status', 'ended', 'failed']
+
+/** Whether a message of another process is an event; anything else is not for us. */
+export function isRoleEvent(message: unknown): message is RoleEvent {
+  if (typeof message !== 'object' || message === null) return false
+  const { kind, role } = message as Record<string, unknown>
+  return kinds.includes(kind) && typeof role === 'string'
+}
