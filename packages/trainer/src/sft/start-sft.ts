@@ -1,14 +1,15 @@
 import { join, resolve } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { type Logger, TrilithonError } from '@trilithon/core'
+import type { ViewOutput } from '@trilithon/monitor'
 import type { SftConfiguration } from '../configuration/sft-schema.ts'
+import { resolveModelFolder } from '../run/model-folder.ts'
+import { prepareOutputFolder } from '../run/output-folder.ts'
+import { reviveError } from '../run/revive-error.ts'
 import { BenchReport } from './bench-report.ts'
-import { LiveView, type ViewOutput } from './live-view.ts'
-import { MetricsFile } from './metrics-file.ts'
-import { resolveModelFolder } from './model-folder.ts'
-import { prepareOutputFolder } from './output-folder.ts'
-import { reviveError } from './revive-error.ts'
+import { SftMetrics } from './sft-metrics.ts'
 import { checkpointRootOf, type SftSetup } from './sft-run.ts'
+import { SftView } from './sft-view.ts'
 import type { SftMessage, SftWorkerData } from './sft-worker.ts'
 
 export interface SftPlanOptions {
@@ -58,9 +59,9 @@ export async function runSft({ setup, output, log, signal }: SftStartOptions): P
   const { config, outputFolder } = setup
   const abortFlag = new Int32Array(new SharedArrayBuffer(4))
   const data: SftWorkerData = { setup, abortFlag }
-  const metrics = new MetricsFile(join(outputFolder, 'metrics.jsonl'))
+  const metrics = new SftMetrics(join(outputFolder, 'metrics.jsonl'))
   const bench = config.bench === null ? null : new BenchReport()
-  const view = new LiveView({ output, json: config.log.json_logging ? log : null })
+  const view = new SftView({ output, json: config.log.json_logging ? log : null })
   const stop = () => Atomics.store(abortFlag, 0, 1)
   let failure: unknown
   let end: 'done' | 'interrupted' | undefined

@@ -1,14 +1,8 @@
 import type { Logger } from '@trilithon/core'
+import { duration, LiveBlock, round, type ViewOutput } from '@trilithon/monitor'
 import type { SftEvent } from './sft-event.ts'
 
-/** Where a run is shown. */
-export interface ViewOutput {
-  write(text: string): unknown
-  readonly isTTY?: boolean | undefined
-  readonly columns?: number | undefined
-}
-
-export interface ViewOptions {
+export interface SftViewOptions {
   readonly output: ViewOutput
   /** Lines as JSON of this logger instead of text. */
   readonly json: Logger | null
@@ -18,16 +12,17 @@ export interface ViewOptions {
 const newest = 0.2
 
 /** Shows a run: one line that changes on a terminal, a line per event elsewhere. */
-export class LiveView {
+export class SftView {
   readonly #output: ViewOutput
   readonly #json: Logger | null
   #maxSteps: number | null = null
   #secondsPerStep = 0
-  #isLineOpen = false
+  readonly #block: LiveBlock | null
 
-  constructor({ output, json }: ViewOptions) {
+  constructor({ output, json }: SftViewOptions) {
     this.#output = output
     this.#json = json
+    this.#block = output.isTTY === true && json === null ? new LiveBlock({ output }) : null
   }
 
   show(event: SftEvent): void {
@@ -36,20 +31,21 @@ export class LiveView {
       this.#secondsPerStep = this.#secondsPerStep === 0 ? event.seconds : (1 - newest) * this.#secondsPerStep + newest * event.seconds
     if (this.#json !== null) this.#log(event, this.#json)
     else if (event.kind === 'step') this.#showStep(event)
-    else this.#line(this.#sentence(event))
+    else {
+      if (event.kind === 'ended') this.close()
+      this.#line(this.#sentence(event))
+    }
   }
 
-  /** Closes the open line, so that what follows has its own. */
+  /** Leaves the line as it is; what follows has its own. */
   close(): void {
-    if (!this.#isLineOpen) return
-    this.#isLineOpen = false
-    this.#output.write('\n')
+    this.#block?.close()
   }
 
   #showStep(event: Extract<SftEvent, { kind: 'step' }>): void {
     const left = this.#maxSteps === null ? undefined : (this.#maxSteps - event.step) * this.#secondsPerStep
     const throughput = event.tokens / event.seconds
-    if (this.#output.isTTY === true) {
+    if (this.#block !== null) {
       const of = this.#maxSteps === null ? '' : `/${this.#maxSteps}`
       const parts = [
         `step ${event.step}${of}`,
@@ -60,8 +56,7 @@ export class LiveView {
         `lr ${event.learningRate.toExponential(2)}`,
         `${round(event.peakBytes / 2 ** 20)} MiB`,
       ]
-      this.#isLineOpen = true
-      this.#output.write(`\r\u001b[K${parts.join('  ').slice(0, Math.max(20, (this.#output.columns || 120) - 1))}`)
+      this.#block.update([parts.join('  ')])
       return
     }
     const entropy = event.metrics['entropy/all/mean']
@@ -96,9 +91,8 @@ export class LiveView {
   }
 
   #line(text: string): void {
-    if (this.#isLineOpen) this.#output.write('\n')
-    this.#isLineOpen = false
-    this.#output.write(`${text}\n`)
+    if (this.#block === null) this.#output.write(`${text}\n`)
+    else this.#block.print(text)
   }
 
   #log(event: SftEvent, log: Logger): void {
@@ -106,17 +100,4 @@ export class LiveView {
     if (kind === 'skipped') log.warn('step skipped', fields)
     else log.info(kind === 'step' ? 'step trained' : kind, fields)
   }
-}
-
-function round(value: number): string {
-  return String(Math.round(value))
-}
-
-/** `1:02:03`, `2:03`. */
-export function duration(seconds: number): string {
-  const total = Math.max(0, Math.round(seconds))
-  const two = (value: number) => String(value).padStart(2, '0')
-  const hours = Math.floor(total / 3600)
-  const minutes = Math.floor(total / 60) % 60
-  return hours > 0 ? `${hours}:${two(minutes)}:${two(total % 60)}` : `${minutes}:${two(total % 60)}`
 }
