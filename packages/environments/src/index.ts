@@ -1,10 +1,14 @@
 /**
- * Environments: the configuration of one and of the stand-alone server, and the task reverse-text. Importing it has no effect.
+ * Environments: the SDK to write one, the worker processes that run them, the pool that an orchestrator talks to, the stand-alone server, and the
+ * built-in environments. Importing it has no effect.
  *
  * @module
  */
 export * from './configuration/env-server-root.ts'
 export * from './configuration/environment-table.ts'
+export * from './define/define-environment.ts'
+export * from './pool/environment-pool.ts'
+export type { Random } from './reverse-text/random.ts'
 export {
   type ReverseTextOptions,
   type ReverseTextRow,
@@ -19,3 +23,4 @@ export {
   reverseTextSeparator,
   reverseTextTask,
 } from './reverse-text/reverse-text.ts'
+export * from './turn-renderer.ts'
