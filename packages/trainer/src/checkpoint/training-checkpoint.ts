@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type FileLayer, TrilithonError } from '@trilithon/core'
 import { checkpointWriteFailure, openCheckpoint, type WeightSpec, writeCheckpoint } from '@trilithon/models'
 import { z } from 'zod'
@@ -28,6 +28,8 @@ export type TrainingProgress = z.infer<typeof TrainingProgress>
 export interface CheckpointFolder {
   /** Holds `step_N` folders. */
   readonly root: string
+  /** Folder inside them, where others have theirs beside it; by default the step's folder itself. */
+  readonly part?: string
   readonly files: FileLayer
 }
 
@@ -43,7 +45,7 @@ const marker = 'COMPLETE'
 
 /**
  * Saves a training state as `step_N`: aside, marker last, renamed. Until then earlier checkpoints are untouched; afterwards those that the rules do
- * not keep are removed. `give` fills `into` with the elements of a tensor from `first` on.
+ * not keep are removed. `give` fills `into` with the elements of a tensor from `first` on. Returns its folder.
  *
  * A checkpoint of the same step is kept as it is: it holds the same bits. Throws `CHECKPOINT_WRITE_FAILED`.
  */
@@ -53,14 +55,14 @@ export function saveTrainingCheckpoint(
   give: (name: string, first: number, into: Float32Array) => void,
   progress: TrainingProgress,
   keep: KeepRules,
-): void {
+): string {
   const { root, files } = folder
-  const path = stepFolder(root, progress.step)
+  const path = stepFolder(folder, progress.step)
   try {
     if (!isComplete(path, files)) {
       // What has no marker was never a checkpoint.
       files.remove(path)
-      files.makeFolder(root)
+      files.makeFolder(dirname(path))
       writeCheckpoint(path, tensors.map(asSpec), (spec, first, into) => give(spec.name, first, into), {
         files,
         dtype: 'F32',
@@ -69,7 +71,8 @@ export function saveTrainingCheckpoint(
     }
     const steps = listTrainingCheckpoints(folder)
     const kept = keptSteps(steps, keep)
-    for (const step of steps) if (!kept.has(step)) files.remove(stepFolder(root, step))
+    for (const step of steps) if (!kept.has(step)) files.remove(join(root, `step_${step}`))
+    return path
   } catch (cause) {
     if (TrilithonError.is(cause)) throw cause
     throw checkpointWriteFailure(path, root, cause)
@@ -77,10 +80,11 @@ export function saveTrainingCheckpoint(
 }
 
 /** Steps of the complete checkpoints, rising. */
-export function listTrainingCheckpoints({ root, files }: CheckpointFolder): number[] {
+export function listTrainingCheckpoints(folder: CheckpointFolder): number[] {
+  const { root, files } = folder
   if (!files.exists(root)) return []
   const steps = files.list(root).flatMap((name) => (/^step_\d+$/.test(name) ? [Number(name.slice(5))] : []))
-  return steps.filter((step) => isComplete(stepFolder(root, step), files)).sort((a, b) => a - b)
+  return steps.filter((step) => isComplete(stepFolder(folder, step), files)).sort((a, b) => a - b)
 }
 
 /** The union of the newest `keepLast` and of the multiples of `keepInterval`; the newest always stays. */
@@ -115,7 +119,7 @@ export function loadTrainingCheckpoint(
       },
     )
   }
-  const path = stepFolder(root, chosen)
+  const path = stepFolder(folder, chosen)
   const progress = readProgress(join(path, 'progress.json'), files)
   const checkpoint = openCheckpoint(path, files)
   try {
@@ -146,8 +150,8 @@ export function loadTrainingCheckpoint(
   return progress
 }
 
-function stepFolder(root: string, step: number): string {
-  return join(root, `step_${step}`)
+function stepFolder({ root, part = '' }: CheckpointFolder, step: number): string {
+  return join(root, `step_${step}`, part)
 }
 
 function isComplete(path: string, files: FileLayer): boolean {

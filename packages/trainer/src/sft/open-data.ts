@@ -1,4 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { TrilithonError } from '@trilithon/core'
 import type { Model } from '@trilithon/models'
@@ -11,6 +10,7 @@ import { mixRows } from '../data/mix-rows.ts'
 import type { RowSource } from '../data/row-source.ts'
 import { openRows } from '../data/rows.ts'
 import { createTextDocuments } from '../data/text-documents.ts'
+import { chatTemplateOf } from '../run/tokenizer-documents.ts'
 
 /** What the run trains on, and what it validates on. */
 export interface SftData {
@@ -135,15 +135,7 @@ function openText(config: SftConfiguration, folder: string, workingDirectory: st
       path: 'tokenizer.name',
       hint: 'Give the tokeniser of the model.',
     })
-  const given = config.tokenizer.chat_template
-  const file = given === null ? '' : resolve(workingDirectory, given)
-  const chatTemplate =
-    given === null
-      ? undefined
-      : // A template has line breaks and braces, which no sensible path has.
-        !/[\n{}]/.test(given) && existsSync(file)
-        ? { text: readFileSync(file, 'utf8'), file }
-        : { text: given, file: 'tokenizer.chat_template' }
+  const chatTemplate = chatTemplateOf(config.tokenizer.chat_template, workingDirectory)
   return { tokenizer, renderer: createRenderer(config.renderer, { tokenizer, model: basename(config.model.name), chatTemplate }) }
 }
 

@@ -1,26 +1,22 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { type FileLayer, TrilithonError } from '@trilithon/core'
-import { countParameters, createModel, loadModel, type Model, nodeFiles, readModelConfig, saveModel } from '@trilithon/models'
+import { countParameters, type Model, nodeFiles } from '@trilithon/models'
 import { noGrad, type Optimiser, scope } from '@trilithon/tensor'
-import {
-  keptSteps,
-  listTrainingCheckpoints,
-  loadTrainingCheckpoint,
-  saveTrainingCheckpoint,
-  type TrainingProgress,
-} from '../checkpoint/training-checkpoint.ts'
 import type { SftConfiguration } from '../configuration/sft-schema.ts'
 import type { DataLoader } from '../data/data-loader.ts'
 import { type DataPosition, dataStart } from '../data/document-source.ts'
 import { opdLoss, sftLoss } from '../loss/policy-loss.ts'
+import { openModel } from '../run/open-model.ts'
+import { checkpointRoot, RunCheckpoints } from '../run/run-checkpoints.ts'
+import { chatTemplateOf, tokenizerDocuments } from '../run/tokenizer-documents.ts'
+import { trainingState } from '../run/training-state.ts'
 import { createOptimiser } from '../step/create-optimiser.ts'
 import { learningRate } from '../step/learning-rate.ts'
+import { SkipStreak } from '../step/skip-streak.ts'
 import { saveSkippedSamples } from '../step/skipped-samples.ts'
 import { scoreMicroBatch, type TrainStepParts, trainStep } from '../step/train-step.ts'
 import { openData, type SftData } from './open-data.ts'
 import type { SftListener } from './sft-event.ts'
-import { optimiserPrefix, type TrainingState, trainingState } from './training-state.ts'
 
 /** Everything that a run needs to know, as plain data. */
 export interface SftSetup {
@@ -41,23 +37,12 @@ export interface SftRunOptions {
   readonly files?: FileLayer
 }
 
-/** Steps in a row that may be skipped before the run ends: it would go on like that. */
-const mostSkipped = 20
-/** Files of a model folder that belong to the tokeniser. */
-const tokenizerFiles = [
-  'tokenizer.json',
-  'tokenizer_config.json',
-  'chat_template.jinja',
-  'generation_config.json',
-  'special_tokens_map.json',
-]
-
 /**
  * A whole run, in the thread that it is called in: it computes without a pause until it ends. Throws what ends it otherwise; whatever happens, no
  * tensor is left behind.
  */
 export async function runSftHere({ setup, listener, isStopped, files = nodeFiles }: SftRunOptions): Promise<void> {
-  const model = openModel(setup, files)
+  const model = openModel(setup.config.model, setup.modelFolder, files)
   let optimiser: Optimiser | undefined
   let data: SftData | undefined
   try {
@@ -71,15 +56,6 @@ export async function runSftHere({ setup, listener, isStopped, files = nodeFiles
   }
 }
 
-function openModel({ config, modelFolder }: SftSetup, files: FileLayer): Model {
-  const options = { indexKlWeight: config.model.index_kl_weight }
-  if (config.model.debug.random_init) {
-    const { config: modelConfig, text } = readModelConfig(modelFolder, files)
-    return createModel(modelConfig, { ...options, seed: 0, configText: text })
-  }
-  return loadModel(modelFolder, { ...options, files }).model
-}
-
 class SftRun {
   private readonly setup: SftSetup
   private readonly model: Model
@@ -88,7 +64,7 @@ class SftRun {
   private readonly isStopped: () => boolean
   private readonly files: FileLayer
   private readonly parts: TrainStepParts
-  private readonly state: TrainingState
+  private readonly checkpoints: RunCheckpoints
   /** Optimiser steps behind the weights, and where the data stands behind them. */
   private step = 0
   private firstScheduled = 0
@@ -111,7 +87,16 @@ class SftRun {
     this.listener = listener
     this.isStopped = isStopped
     this.files = files
-    this.state = trainingState(model, optimiser)
+    const root = checkpointRoot(config.ckpt, setup.outputFolder, setup.workingDirectory)
+    this.checkpoints = new RunCheckpoints({
+      ckpt: config.ckpt,
+      profile: config.numerics_profile,
+      folder: { root: join(root, 'checkpoints'), files },
+      weights: join(root, 'weights'),
+      model,
+      state: trainingState(model, optimiser),
+      documents: tokenizerDocuments(setup.tokenizerFolder, chatTemplateOf(config.tokenizer.chat_template, setup.workingDirectory)),
+    })
     this.parts = {
       model,
       optimiser,
@@ -139,25 +124,16 @@ class SftRun {
     let isInterrupted = false
     try {
       if (val?.eval_on_start === true && first === 0) this.validate()
-      let skipped = 0
+      const streak = new SkipStreak(this.setup.outputFolder)
       for (;;) {
         const isLast = maxSteps !== null && this.step >= maxSteps
-        if (ckpt?.interval && this.step % ckpt.interval === 0 && this.step > first && !isLast) this.save()
+        if (this.checkpoints.isDue(this.step) && this.step > first && !isLast) this.save()
         if (isLast) break
         if (this.isStopped()) {
           isInterrupted = true
           break
         }
-        skipped = this.trainOnce(loader) ? 0 : skipped + 1
-        if (skipped === mostSkipped)
-          throw new TrilithonError(
-            'TASK_FAILED',
-            `${mostSkipped} steps in a row were skipped because their loss or gradient was not finite`,
-            {
-              path: join(this.setup.outputFolder, 'skipped'),
-              hint: 'Look at the samples of the skipped steps; lower optim.lr if they are sound.',
-            },
-          )
+        streak.note(!this.trainOnce(loader))
         if (val !== null && this.step % val.interval === 0) this.validate()
       }
     } catch (error) {
@@ -246,33 +222,10 @@ class SftRun {
     })
   }
 
-  private get checkpointRoot(): string {
-    return checkpointRootOf(this.setup)
-  }
-
-  private get folder() {
-    return { root: join(this.checkpointRoot, 'checkpoints'), files: this.files }
-  }
-
   private resume(): void {
+    const progress = this.checkpoints.resume()
     const { ckpt } = this.setup.config
-    if (ckpt?.resume_step === null || ckpt?.resume_step === undefined) return
-    const later = listTrainingCheckpoints(this.folder).filter((step) => ckpt.resume_step !== -1 && step > (ckpt.resume_step ?? 0))
-    if (later.length > 0)
-      throw new TrilithonError(
-        'OUTPUT_UNUSABLE',
-        `${this.folder.root} has checkpoints behind step ${ckpt.resume_step}: ${later.join(', ')}; this run would come to the same steps again`,
-        { path: 'ckpt.resume_step', hint: 'Move those away first, or resume from the last with -1.' },
-      )
-    const isTaken = (name: string) => !(ckpt.skip_optimizer && name.startsWith(optimiserPrefix))
-    const progress = loadTrainingCheckpoint(
-      this.folder,
-      ckpt.resume_step,
-      this.state.tensors.filter(({ name }) => isTaken(name)),
-      (name, first, values) => this.state.take(name, first, values),
-      (name) => !isTaken(name),
-    )
-    this.refuseProfile(progress)
+    if (progress === null || ckpt === null) return
     if (!ckpt.skip_dataloader) this.position = progress.data as unknown as DataPosition
     if (!ckpt.skip_progress) {
       this.step = progress.step
@@ -281,77 +234,14 @@ class SftRun {
     if (ckpt.skip_scheduler) this.firstScheduled = this.step
   }
 
-  private refuseProfile({ profile }: TrainingProgress): void {
-    const { numerics_profile: wanted } = this.setup.config
-    if (profile === wanted) return
-    throw new TrilithonError('CHECKPOINT_INVALID', `the checkpoint was computed under the profile ${profile}, and the run has ${wanted}`, {
-      path: 'numerics_profile',
-      hint: `Set numerics_profile = "${profile}".`,
-    })
-  }
-
-  /** The training state first: weights without one cannot be gone on from. */
   private save(): void {
-    const { config, tokenizerFolder } = this.setup
-    const { ckpt } = config
-    if (ckpt === null) return
-    const begin = performance.now()
-    const keep = { keepLast: ckpt.keep_last, keepInterval: ckpt.keep_interval }
-    if (!ckpt.weights_only)
-      saveTrainingCheckpoint(
-        this.folder,
-        this.state.tensors,
-        (name, first, into) => this.state.give(name, first, into),
-        {
-          step: this.step,
-          profile: config.numerics_profile,
-          data: { ...this.position },
-          random: { seed: config.data.type === 'sft' ? config.data.seed : 0 },
-          totals: this.totals,
-          plan: { ranks: 1 },
-        },
-        keep,
-      )
-    const weights = join(this.checkpointRoot, 'weights')
-    if (ckpt.weights !== null) {
-      const path = join(weights, `step_${this.step}`)
-      // There from a run that ended in between: it has the same bits.
-      if (!this.files.exists(path)) {
-        this.files.makeFolder(weights)
-        saveModel(this.model, path, {
-          files: this.files,
-          documents: { ...documentsOf(tokenizerFolder), STABLE: '' },
-          ...(ckpt.weights.save_sharded ? {} : { maxShardBytes: Number.MAX_SAFE_INTEGER }),
-        })
-      }
-      this.pruneWeights(weights, keep)
-    }
-    const path = ckpt.weights_only ? join(weights, `step_${this.step}`) : join(this.folder.root, `step_${this.step}`)
-    this.listener({ kind: 'saved', step: this.step, path, seconds: (performance.now() - begin) / 1000 })
+    const { data } = this.setup.config
+    const saved = this.checkpoints.save({
+      step: this.step,
+      data: { ...this.position },
+      random: { seed: data.type === 'sft' ? data.seed : 0 },
+      totals: this.totals,
+    })
+    if (saved !== null) this.listener({ kind: 'saved', step: this.step, ...saved })
   }
-
-  private pruneWeights(root: string, keep: { keepLast: number | null; keepInterval: number | null }): void {
-    const steps = this.files.list(root).flatMap((name) => (/^step_\d+$/.test(name) ? [Number(name.slice(5))] : []))
-    const kept = keptSteps(
-      steps.sort((a, b) => a - b),
-      keep,
-    )
-    for (const step of steps) if (!kept.has(step)) this.files.remove(join(root, `step_${step}`))
-  }
-}
-
-/** Where `checkpoints` and `weights` are. */
-export function checkpointRootOf({
-  config,
-  outputFolder,
-  workingDirectory,
-}: Pick<SftSetup, 'config' | 'outputFolder' | 'workingDirectory'>): string {
-  const own = config.ckpt?.output_dir
-  return own === null || own === undefined ? outputFolder : resolve(workingDirectory, own)
-}
-
-function documentsOf(folder: string | null): Record<string, string> {
-  if (folder === null) return {}
-  const found = tokenizerFiles.filter((name) => existsSync(join(folder, name)))
-  return Object.fromEntries(found.map((name) => [name, readFileSync(join(folder, name), 'utf8')]))
 }

@@ -297,7 +297,7 @@ describe('bad input', () => {
 })
 
 describe('the output folder', () => {
-  const options = { clean: false, isResume: false, checkpointRoot: '', needed: [] as string[] }
+  const options = { clean: false, isResume: false, checkpointRoot: '', needed: [] as string[], traces: ['metrics.jsonl', 'checkpoints'] }
   const prepare = (changes: Partial<typeof options> = {}) => {
     const out = join(folder, 'out')
     prepareOutputFolder(out, { ...options, checkpointRoot: out, ...changes })

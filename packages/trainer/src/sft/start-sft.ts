@@ -1,16 +1,16 @@
 import { join, resolve } from 'node:path'
-import { Worker } from 'node:worker_threads'
-import { type Logger, TrilithonError } from '@trilithon/core'
+import type { Logger } from '@trilithon/core'
 import type { ViewOutput } from '@trilithon/monitor'
 import type { SftConfiguration } from '../configuration/sft-schema.ts'
+import { BenchReport } from '../run/bench-report.ts'
 import { resolveModelFolder } from '../run/model-folder.ts'
 import { prepareOutputFolder } from '../run/output-folder.ts'
-import { reviveError } from '../run/revive-error.ts'
-import { BenchReport } from './bench-report.ts'
+import { checkpointRoot } from '../run/run-checkpoints.ts'
+import { runTrainingThread } from '../run/training-thread.ts'
+import type { SftEvent } from './sft-event.ts'
 import { SftMetrics } from './sft-metrics.ts'
-import { checkpointRootOf, type SftSetup } from './sft-run.ts'
+import type { SftSetup } from './sft-run.ts'
 import { SftView } from './sft-view.ts'
-import type { SftMessage, SftWorkerData } from './sft-worker.ts'
 
 export interface SftPlanOptions {
   /** Resolved. */
@@ -33,7 +33,8 @@ export function prepareSft({ config, workingDirectory, environment }: SftPlanOpt
   prepareOutputFolder(outputFolder, {
     clean: config.clean_output_dir,
     isResume: typeof config.ckpt?.resume_step === 'number',
-    checkpointRoot: checkpointRootOf(setup),
+    checkpointRoot: checkpointRoot(config.ckpt, outputFolder, workingDirectory),
+    traces: ['metrics.jsonl', 'checkpoints', 'weights', 'skipped'],
     needed: [
       workingDirectory,
       modelFolder,
@@ -57,52 +58,26 @@ export interface SftStartOptions {
  */
 export async function runSft({ setup, output, log, signal }: SftStartOptions): Promise<'done' | 'interrupted'> {
   const { config, outputFolder } = setup
-  const abortFlag = new Int32Array(new SharedArrayBuffer(4))
-  const data: SftWorkerData = { setup, abortFlag }
   const metrics = new SftMetrics(join(outputFolder, 'metrics.jsonl'))
   const bench = config.bench === null ? null : new BenchReport()
   const view = new SftView({ output, json: config.log.json_logging ? log : null })
-  const stop = () => Atomics.store(abortFlag, 0, 1)
-  let failure: unknown
-  let end: 'done' | 'interrupted' | undefined
-  // What this thread cannot do ends the run like a signal, and is what is reported.
-  const isolated = (action: () => void) => {
-    try {
-      action()
-    } catch (error) {
-      failure ??= error
-      stop()
-    }
-  }
-  const worker = new Worker(new URL('./sft-worker.js', import.meta.url), { workerData: data, stdout: false, stderr: false })
-  if (signal.aborted) stop()
-  signal.addEventListener('abort', stop, { once: true })
+  let end: 'done' | 'interrupted'
   try {
-    await new Promise<void>((finish) => {
-      worker.on('message', (message: SftMessage) => {
-        if (message.kind === 'failed') {
-          failure ??= reviveError(message.error, message.stack)
-          return
-        }
-        if (message.kind === 'ended') end = message.isInterrupted ? 'interrupted' : 'done'
-        isolated(() => {
-          metrics.take(message)
-          bench?.take(message)
-          view.show(message)
-        })
-      })
-      worker.on('error', (error) => {
-        failure ??= error
-      })
-      worker.on('exit', () => finish())
+    end = await runTrainingThread<SftEvent>({
+      entry: new URL('./sft-worker.js', import.meta.url),
+      profile: config.numerics_profile,
+      setup,
+      signal,
+      onEvent(event) {
+        const known = event as SftEvent
+        metrics.take(known)
+        if (known.kind === 'step') bench?.take(known)
+        view.show(known)
+      },
     })
   } finally {
-    signal.removeEventListener('abort', stop)
     view.close()
   }
-  if (failure !== undefined) throw failure
-  if (end === undefined)
-    throw new TrilithonError('TASK_FAILED', 'the training thread ended without a word', { hint: 'Run with --verbose.' })
   if (bench !== null && end === 'done') {
     if (config.bench?.output_json) bench.write(resolve(setup.workingDirectory, config.bench.output_json))
     log.info('measured', bench.values())

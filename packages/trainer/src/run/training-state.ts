@@ -1,5 +1,6 @@
 import type { Model } from '@trilithon/models'
-import { type Optimiser, scope, type Tensor, toArray, viewOf, write } from '@trilithon/tensor'
+import { readTensor } from '@trilithon/native'
+import { type Optimiser, scope, type Tensor, viewOf, write } from '@trilithon/tensor'
 import type { StateTensor } from '../checkpoint/training-checkpoint.ts'
 
 /** The tensors of a training state by the name that checkpoints have for them: weights, buffers, states of the optimiser. */
@@ -17,19 +18,24 @@ export function trainingState(model: Model, optimiser: Optimiser): TrainingState
   const byName = new Map<string, Tensor>()
   for (const { name, value } of model.parameters()) byName.set(`model.${name}`, value)
   for (const { name, tensor } of optimiser.states) byName.set(`${optimiserPrefix}${name}`, tensor)
-  const part = (name: string, first: number, length: number): Tensor => {
+  const find = (name: string): Tensor => {
     const tensor = byName.get(name)
     if (tensor === undefined) throw new Error(`the training state has no tensor ${name}`)
-    return viewOf(tensor, [length], [1], first)
+    return tensor
   }
   return {
     tensors: [...byName].map(([name, { shape }]) => ({ name, shape })),
-    give: (name, first, into) => scope(() => into.set(toArray(part(name, first, into.length)) as Float32Array)),
+    give: (name, first, into) => readElements(find(name), first, into),
     take(name, first, values) {
-      scope(() => write(part(name, first, values.length), values))
+      const tensor = find(name)
+      scope(() => write(viewOf(tensor, [values.length], [1], first), values))
       // The view counted the write; layouts of the whole weight are stale too.
-      const tensor = byName.get(name)
-      if (tensor !== undefined) tensor.writes++
+      tensor.writes++
     },
   }
+}
+
+/** Fills `into` with the elements of a contiguous f32 tensor from `first` on. */
+export function readElements(tensor: Tensor, first: number, into: Float32Array): void {
+  scope(() => readTensor(viewOf(tensor, [into.length], [1], first).handle, into))
 }

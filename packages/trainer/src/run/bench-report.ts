@@ -1,13 +1,18 @@
 import { writeFileSync } from 'node:fs'
 import { TrilithonError } from '@trilithon/core'
-import type { SftEvent } from './sft-event.ts'
+
+interface MeasuredStep {
+  readonly tokens: number
+  readonly seconds: number
+  readonly peakBytes: number
+}
 
 /** Figures of a measurement (`bench`): medians over all steps but the first, which warms up. */
 export class BenchReport {
-  readonly #steps: Extract<SftEvent, { kind: 'step' }>[] = []
+  readonly #steps: MeasuredStep[] = []
 
-  take(event: SftEvent): void {
-    if (event.kind === 'step') this.#steps.push(event)
+  take({ tokens, seconds, peakBytes }: MeasuredStep): void {
+    this.#steps.push({ tokens, seconds, peakBytes })
   }
 
   values(): Record<string, number> {

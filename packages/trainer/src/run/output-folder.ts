@@ -10,16 +10,15 @@ export interface OutputFolderOptions {
   readonly checkpointRoot: string
   /** Paths that must survive cleaning: the working directory, the model, the data. */
   readonly needed: readonly string[]
+  /** What a run of this kind leaves, below the folder; `configs` alone is from a dry run. */
+  readonly traces: readonly string[]
 }
-
-/** What a run leaves; `configs` alone is from a dry run. */
-const traces = ['metrics.jsonl', 'checkpoints', 'weights', 'skipped']
 
 /**
  * Makes the folder of a run ready: refuses one that holds another run, unless this one resumes it or was asked to clean it. Throws `OUTPUT_UNUSABLE`
  * before anything is changed.
  */
-export function prepareOutputFolder(folder: string, { clean, isResume, checkpointRoot, needed }: OutputFolderOptions): void {
+export function prepareOutputFolder(folder: string, { clean, isResume, checkpointRoot, needed, traces }: OutputFolderOptions): void {
   const unusable = (message: string, hint: string, cause?: unknown) =>
     new TrilithonError('OUTPUT_UNUSABLE', message, { path: 'output_dir', hint, cause })
   if (clean && isResume)
