@@ -29,15 +29,32 @@ export interface PagedSequence {
  */
 export function createPagedContext(pages: KVPages, sequences: readonly PagedSequence[]): ContextBackend {
   const { positions, rows } = describeRows(pages, sequences)
+  return pagedContextOf(pages, {
+    positions: fromArray('i32', [positions.length], positions),
+    lastPosition: positions.reduce((last, position) => Math.max(last, position), 0),
+    sequences: rows,
+  })
+}
+
+/** Rows of a forward over pages, described already. */
+export interface PagedRows {
+  /** i32 [rows]. */
+  readonly positions: Tensor
+  readonly lastPosition: number
+  readonly sequences: PagedSequences
+}
+
+/** The same for an engine that keeps its own tables: nothing is checked but what the ops check. */
+export function pagedContextOf(pages: KVPages, { positions, lastPosition, sequences: rows }: PagedRows): ContextBackend {
   const append = (name: KVComponent['name'], layer: number, values: Tensor): Tensor => {
     const view = pages.of(name, layer)
     appendToPages(values, view, rows)
     return view
   }
   return {
-    rows: positions.length,
-    positions: fromArray('i32', [positions.length], positions),
-    lastPosition: positions.reduce((last, position) => Math.max(last, position), 0),
+    rows: positions.dim(0),
+    positions,
+    lastPosition,
     attend: (layer, q, k, v, scale) => pagedAttention(q, append('k', layer, k), append('v', layer, v), rows, scale),
     choose(layer, indexer, topK) {
       return choosePagedKeys({ ...indexer, k: append('index', layer, indexer.k) }, rows, topK, indexScale(indexer))

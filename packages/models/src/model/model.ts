@@ -207,7 +207,15 @@ export class Model {
 
   /** Second layouts of all projections, which make the products of few rows faster and change no bit. Again after every change of the weights. */
   packProjections(): void {
-    for (const projection of this.layerWeights.projections) projection.pack()
+    for (const _ of this.packProjectionsInPieces());
+  }
+
+  /** The same, one projection after another: for an engine that computes with another model between two of them. */
+  *packProjectionsInPieces(): Generator<void, void> {
+    for (const projection of this.layerWeights.projections) {
+      projection.pack()
+      yield
+    }
   }
 
   unpackProjections(): void {
