@@ -13,6 +13,10 @@ export const AdvantageVariants = z.discriminatedUnion('type', [
       .default(null)
       .describe('Prefer short answers; null does not.'),
     length_weighted_baseline: z.boolean().default(false).describe('Weigh the mean of the group by the lengths of its episodes.'),
+    normalize_by_deviation: z
+      .boolean()
+      .default(false)
+      .describe('Also divide by the standard deviation of the rewards of the group, so that every group weighs the same.'),
   }),
   z.strictObject({
     type: z.literal('custom').describe('A function of yours.'),
@@ -20,3 +24,4 @@ export const AdvantageVariants = z.discriminatedUnion('type', [
     kwargs: z.record(z.string(), z.json()).default({}).describe('Arguments of the function.'),
   }),
 ])
+export type AdvantageTable = z.output<typeof AdvantageVariants>

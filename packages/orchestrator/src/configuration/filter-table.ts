@@ -27,6 +27,8 @@ const counting = [
   { type: 'repetition', enforce: false },
 ] as const
 
+export type FilterTable = z.output<typeof FilterVariants>
+
 /** A list given replaces the default list; a type may stand in it once. */
 export const PreBatchFilters = z
   .array(FilterVariants)
