@@ -1,9 +1,14 @@
-/** An error on its way to another process: the part of `TrilithonError` that is shown and decides the exit status. Plain data. */
+import type { Source } from '@trilithon/core'
+
+/** `TrilithonError.toJSON()` on its way to another process or thread. Plain data. */
 export interface PlainError {
   readonly code: string
   readonly message: string
   readonly path?: string | undefined
+  readonly source?: Source | undefined
   readonly hint?: string | undefined
+  readonly details?: Readonly<Record<string, unknown>> | undefined
+  readonly problems?: readonly PlainError[] | undefined
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type TransferListItem, Worker } from 'node:worker_threads'
 import { TrilithonError } from '@trilithon/core'
-import { reviveError } from './revive-error.ts'
+import { reviveError } from '@trilithon/monitor'
 import type { ThreadData, ThreadMessage } from './serve-thread.ts'
 
 /** The main thread's end of a training thread. */

@@ -1,15 +1,13 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { TrilithonError } from '@trilithon/core'
+import type { TrilithonError } from '@trilithon/core'
 import { createModel, nodeFiles, parseModelConfig, saveModel } from '@trilithon/models'
 import { createCharTokenizer } from '@trilithon/renderers'
 import { liveTensors, write } from '@trilithon/tensor'
 import { failingFiles } from '@trilithon/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { SftSchema } from '../configuration/sft-schema.ts'
-import { prepareOutputFolder } from '../run/output-folder.ts'
-import { reviveError } from '../run/revive-error.ts'
 import type { SftEvent } from './sft-event.ts'
 import { SftMetrics } from './sft-metrics.ts'
 import { runSftHere, type SftSetup } from './sft-run.ts'
@@ -296,36 +294,6 @@ describe('bad input', () => {
   })
 })
 
-describe('the output folder', () => {
-  const options = { clean: false, isResume: false, checkpointRoot: '', needed: [] as string[], traces: ['metrics.jsonl', 'checkpoints'] }
-  const prepare = (changes: Partial<typeof options> = {}) => {
-    const out = join(folder, 'out')
-    prepareOutputFolder(out, { ...options, checkpointRoot: out, ...changes })
-  }
-
-  it('of another run is refused and left as it was', () => {
-    prepare()
-    mkdirSync(join(folder, 'out', 'checkpoints', 'step_1'), { recursive: true })
-    mkdirSync(join(folder, 'out', 'configs'))
-    expect(() => prepare()).toThrow(fails('OUTPUT_UNUSABLE', /holds another run/))
-    expect(existsSync(join(folder, 'out', 'checkpoints', 'step_1'))).toBe(true)
-    prepare({ isResume: true })
-    expect(existsSync(join(folder, 'out', 'checkpoints', 'step_1'))).toBe(true)
-    prepare({ clean: true })
-    expect(readdirSync(join(folder, 'out'))).toEqual([])
-  })
-
-  it('is never cleaned of what the run needs', () => {
-    expect(() => prepare({ clean: true, needed: [join(folder, 'out', 'model')] })).toThrow(fails('OUTPUT_UNUSABLE', /out\/model/))
-    expect(() => prepare({ clean: true, isResume: true })).toThrow(fails('OUTPUT_UNUSABLE', /resumes from/))
-  })
-
-  it('that cannot be made is refused', () => {
-    writeFileSync(join(folder, 'out'), 'a file')
-    expect(() => prepare()).toThrow(fails('OUTPUT_UNUSABLE', /cannot be used/))
-  })
-})
-
 const stepEvent = (step: number): SftEvent => ({
   kind: 'step',
   step,
@@ -384,15 +352,5 @@ describe('what a run shows', () => {
     new SftMetrics(path).take(stepEvent(2))
     const lines = readFileSync(path, 'utf8').trim().split('\n')
     expect(lines.map((line) => JSON.parse(line).step)).toEqual([1, 2])
-  })
-})
-
-it('an error of the thread arrives as it left', () => {
-  const problem = new TrilithonError('DATA_INVALID', 'row 3', { path: 'a.jsonl', hint: 'Correct it.' })
-  const error = new TrilithonError('CONFIG_INVALID', '1 problem', { problems: [problem] })
-  expect(reviveError(JSON.parse(JSON.stringify(error)))).toMatchObject({
-    code: 'CONFIG_INVALID',
-    exitStatus: 2,
-    problems: [{ code: 'DATA_INVALID', hint: 'Correct it.' }],
   })
 })
