@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { silentLogger, TrilithonError } from '@trilithon/core'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { type LifecycleContext, type ProcessEvents, runLifecycle } from './lifecycle.ts'
 
 class FakeProcess extends EventEmitter implements ProcessEvents {
@@ -51,6 +51,38 @@ describe('runLifecycle', () => {
     expect(await result).toEqual({ status: 130 })
     expect(disposed).toBe(true)
     expect(events.exits).toEqual([130])
+  })
+
+  it('ends in order when its launcher has gone, and only where it has one', async () => {
+    const run = (isLaunched: boolean) => {
+      const events = new FakeProcess()
+      const result = runLifecycle(untilAborted, { log: silentLogger, events, isLaunched })
+      return { events, result }
+    }
+    const launched = run(true)
+    launched.events.emit('disconnect')
+    expect(await launched.result).toEqual({ status: 130 })
+    expect([launched.events.eventNames(), launched.events.exits]).toEqual([[], []])
+    const alone = run(false)
+    expect(alone.events.listenerCount('disconnect')).toBe(0)
+    alone.events.emit('SIGTERM', 'SIGTERM')
+    await alone.result
+  })
+
+  it('ends at last when its launcher has gone, even where disposal hangs', async () => {
+    vi.useFakeTimers()
+    try {
+      const events = new FakeProcess()
+      const hanging = async ({ onDispose }: LifecycleContext) => onDispose('x', () => new Promise(() => undefined))
+      const result = runLifecycle(hanging, { log: silentLogger, events, isLaunched: true, disposeTimeoutMs: 60_000 })
+      events.emit('disconnect')
+      await vi.advanceTimersByTimeAsync(10_000)
+      expect(events.exits).toEqual([1])
+      await vi.advanceTimersByTimeAsync(60_000)
+      await result
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('ends by a failed background task with its cause, even when the body does not listen', async () => {

@@ -1,4 +1,5 @@
 import { type ExitStatus, type Logger, TrilithonError } from '@trilithon/core'
+import { launchingParent } from '@trilithon/monitor'
 
 /** What `process` offers here, so that a test can play it. */
 export interface ProcessEvents {
@@ -21,7 +22,12 @@ export interface LifecycleOptions {
   readonly events?: ProcessEvents
   /** Milliseconds that disposal may take before the process ends without the rest. */
   readonly disposeTimeoutMs?: number
+  /** A launcher listens to this process: without it there is nobody to work for. By default so where one has started it. */
+  readonly isLaunched?: boolean
 }
+
+/** A role whose launcher has gone may not outlive it for longer. */
+const orphanTimeoutMs = 10_000
 
 /** `130` for a run that a signal ended. `error` is what ended it otherwise. */
 export interface LifecycleResult {
@@ -32,14 +38,14 @@ export interface LifecycleResult {
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
- * Runs a role from start to end: the first signal asks for an orderly end, a second one ends at once; a failure anywhere stops everything with
- * its cause; whatever was registered is disposed of, newest first.
+ * Runs a role from start to end: the first signal, or the end of the launcher that started it, asks for an orderly end, a second one ends at once; a failure
+ * anywhere stops everything with its cause; whatever was registered is disposed of, newest first.
  */
 export async function runLifecycle(
   body: (context: LifecycleContext) => Promise<void>,
   options: LifecycleOptions,
 ): Promise<LifecycleResult> {
-  const { log, events = process as unknown as ProcessEvents, disposeTimeoutMs = 10_000 } = options
+  const { log, events = process as unknown as ProcessEvents, disposeTimeoutMs = 10_000, isLaunched = launchingParent() !== null } = options
   const controller = new AbortController()
   const disposers: { readonly name: string; readonly dispose: () => Promise<void> }[] = []
   const tasks: Promise<void>[] = []
@@ -58,8 +64,15 @@ export async function runLifecycle(
     log.info('stopping', { signal: name })
     controller.abort(new TrilithonError('TASK_FAILED', `stopped by ${String(name)}`))
   }
+  let orphanTimer: NodeJS.Timeout | undefined
+  const onOrphaned = () => {
+    orphanTimer = setTimeout(() => events.exit(1), orphanTimeoutMs)
+    orphanTimer.unref()
+    if (!interrupted) onSignal('the end of the launcher')
+  }
   const onStray = (reason: unknown) => fail(taskFailure('the process', reason))
   for (const signal of signals) events.on(signal, onSignal)
+  if (isLaunched) events.on('disconnect', onOrphaned)
   events.on('uncaughtException', onStray)
   events.on('unhandledRejection', onStray)
 
@@ -82,6 +95,8 @@ export async function runLifecycle(
   const disposal = disposeNewestFirst(disposers, tasks, disposeTimeoutMs, log)
   const disposalFailure = await disposal
   for (const signal of signals) events.off(signal, onSignal)
+  if (isLaunched) events.off('disconnect', onOrphaned)
+  clearTimeout(orphanTimer)
   events.off('uncaughtException', onStray)
   events.off('unhandledRejection', onStray)
 
