@@ -21,6 +21,7 @@ export {
   runLifecycle,
 } from './process/lifecycle.ts'
 export { type StartOptions, startSft } from './process/start-sft.ts'
+export { startTrainer } from './process/start-trainer.ts'
 export { missingModels } from './report/check-models.ts'
 export { type CompositionReport, reportOf } from './report/composition-report.ts'
 export { jsonSchemaOf } from './report/json-schema.ts'

@@ -64,12 +64,14 @@ export const TokenizerTable = z.strictObject({
 export const RolloutTransport = z
   .discriminatedUnion('type', [
     z.strictObject({ type: z.literal('filesystem').describe('Files below the output folder.') }),
-    z.strictObject({
-      type: z.literal('zmq').describe('ZeroMQ sockets.'),
-      host: z.string().min(1).default('localhost').describe('Host that the trainer listens on and the orchestrator connects to.'),
-      port: z.int().min(1).max(65535).default(5555).describe('TCP port of the socket.'),
-      hwm: z.int().min(1).default(10).describe('Messages that may wait in a socket before the sender is held.'),
-    }),
+    z
+      .strictObject({
+        type: z.literal('zmq').describe('ZeroMQ sockets.'),
+        host: z.string().min(1).default('localhost').describe('Host that the trainer listens on and the orchestrator connects to.'),
+        port: z.int().min(1).max(65535).default(5555).describe('TCP port of the socket.'),
+        hwm: z.int().min(1).default(10).describe('Messages that may wait in a socket before the sender is held.'),
+      })
+      .meta({ unavailable: 'Batches travel as files.' }),
   ])
   .prefault({ type: 'filesystem' })
   .describe('How batches travel from orchestrator to trainer; the same on both sides.')

@@ -6,7 +6,7 @@ import { spansNodes, worldSizes } from './world-sizes.ts'
 
 /** Values of the roles that follow from each other and from the deployment, in prime-rl's order. */
 export function deriveRl(config: RlConfiguration, isGiven: IsGiven): RlConfiguration {
-  const steps = [deriveBench, deriveLora, deriveReplay, deriveRanks, deriveBroadcast, deriveClient]
+  const steps = [deriveBench, deriveLora, deriveReplay, deriveRanks, deriveBroadcast, deriveClient, deriveLag]
   return steps.reduce((current, step) => step(current, isGiven), config)
 }
 
@@ -132,4 +132,10 @@ function deriveClient(config: RlConfiguration, isGiven: IsGiven): RlConfiguratio
     base_url: isGiven('orchestrator.student.client.base_url') ? client.base_url : [url],
   }
   return { ...config, orchestrator: { ...orchestrator, student: { ...orchestrator.student, client: next } } }
+}
+
+/** The trainer checks the bound that the orchestrator keeps. */
+function deriveLag(config: RlConfiguration, isGiven: IsGiven): RlConfiguration {
+  if (isGiven('trainer.max_off_policy_steps')) return config
+  return { ...config, trainer: { ...config.trainer, max_off_policy_steps: config.orchestrator.max_off_policy_steps } }
 }

@@ -85,6 +85,12 @@ function* agreementRules(config: RlConfiguration): Iterable<CheckProblem> {
       path: 'orchestrator.output_dir',
       hint: 'Set output_dir once, at the top.',
     }
+  if (trainer.max_off_policy_steps < orchestrator.max_off_policy_steps)
+    yield {
+      message: `trainer.max_off_policy_steps is ${trainer.max_off_policy_steps}, and the orchestrator ships samples up to ${orchestrator.max_off_policy_steps}`,
+      path: 'trainer.max_off_policy_steps',
+      hint: 'Remove it: it follows orchestrator.max_off_policy_steps.',
+    }
   if (inference !== null) {
     if (inference.model.name !== student)
       yield differ(

@@ -32,11 +32,14 @@ export const TrainerSchema = z.strictObject({
     .discriminatedUnion('type', [
       z.strictObject({
         type: z.literal('filesystem').describe('Files below the output folder, or in memory-backed files where they fit.'),
-        save_sharded: z.boolean().default(true).describe('Split the weights over several files.'),
-        save_format: z
-          .enum(['safetensors', 'torch'])
-          .default('safetensors')
-          .meta({ description: 'File format of the weights.', unavailable: 'Only safetensors files are written.' }),
+        save_sharded: z.boolean().default(true).meta({
+          description: 'Split the weights over several files.',
+          externalOnly: 'A version is published as one file, in the layout that engines map.',
+        }),
+        save_format: z.enum(['safetensors', 'torch']).default('safetensors').meta({
+          description: 'File format of the weights.',
+          unavailable: 'A version is published in the layout that engines map.',
+        }),
       }),
     ])
     .prefault({ type: 'filesystem' })
@@ -44,6 +47,13 @@ export const TrainerSchema = z.strictObject({
   rollout_transport: RolloutTransport,
   log: TrainerLogTable.prefault({}).describe('Log lines.'),
   ...trainerRunKeys,
+  max_off_policy_steps: z
+    .int()
+    .min(0)
+    .default(8)
+    .describe(
+      'Steps that the oldest token of a sample may lag behind the version it trains; older samples are refused. Under `rl` that of the orchestrator.',
+    ),
   max_concurrent_runs: z
     .int()
     .min(1)

@@ -31,12 +31,16 @@ const perSequence: readonly (keyof Statistics)[] = ['mean', 'max']
 
 /**
  * Collects a step's loss, entropy and mismatch between trainer and sampler, over trained tokens, under prime-rl's names (`mismatch_kl/all/mean`). The
- * mismatch is also given by lag (`mismatch_kl/lag_0/max`): the version that is trained minus the oldest that computed a key of the token; at lag 0 it is 0
- * where trainer and engine agree bit for bit.
+ * mismatch is also given by lag (`mismatch_kl/lag_1/mean`, `tokens/lag_1`): the version that is trained minus the oldest that sampled the token or computed a key of
+ * it. Tokens at lag 0 are exact: trainer and engine computed them from the same weights, so `mismatch_kl/exact/max`, their largest difference of
+ * log-probabilities, is 0; `tokens/exact` counts them.
  */
 export class LossMetrics {
   readonly #trainedVersion: number
   readonly #values = new Map<string, number[]>()
+  /** Trained tokens that were sampled, by lag. */
+  readonly #byLag = new Map<number, number>()
+  #largestExact = 0
 
   constructor(trainedVersion: number) {
     this.#trainedVersion = trainedVersion
@@ -60,12 +64,16 @@ export class LossMetrics {
         const kl = mismatchKl(trainerLogprobs[token] ?? 0, batch.logprobs[token] ?? 0)
         this.#pushFor('mismatch_kl', environment, kl)
         const oldest = Math.min(batch.versions[token] ?? 0, batch.contextVersionsMin[token] ?? 0)
-        this.#push(`mismatch_kl/lag_${this.#trainedVersion - oldest}`, kl)
+        const lag = this.#trainedVersion - oldest
+        this.#push(`mismatch_kl/lag_${lag}`, kl)
+        this.#byLag.set(lag, (this.#byLag.get(lag) ?? 0) + 1)
+        // Written so that NaN is kept.
+        const difference = Math.abs((trainerLogprobs[token] ?? 0) - (batch.logprobs[token] ?? 0))
+        if (lag === 0 && !(difference <= this.#largestExact)) this.#largestExact = difference
       }
     }
   }
 
-  /** Names and values in alphabetical order. */
   values(): Record<string, number> {
     const result: Record<string, number> = {}
     for (const [name, values] of [...this.#values].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
@@ -75,6 +83,13 @@ export class LossMetrics {
     }
     const entropy = result['entropy/all/mean']
     const kl = result['mismatch_kl/all/mean']
+    if (this.#byLag.size > 0) {
+      const exact = this.#byLag.get(0) ?? 0
+      result['tokens/exact'] = exact
+      // Without a token there is no agreement to speak of.
+      if (exact > 0) result['mismatch_kl/exact/max'] = this.#largestExact
+      for (const [lag, tokens] of [...this.#byLag].toSorted(([a], [b]) => a - b)) result[`tokens/lag_${lag}`] = tokens
+    }
     if (entropy !== undefined && entropy > 0 && kl !== undefined) result['kl_ent_ratio/mean'] = kl / entropy
     return result
   }

@@ -1,0 +1,99 @@
+import { resolve } from 'node:path'
+import { type Logger, TrilithonError } from '@trilithon/core'
+import { createReporter, type PlainError, type Reporter, type ViewOutput } from '@trilithon/monitor'
+import { BenchReport } from '../run/bench-report.ts'
+import { runTrainingThread, type ThreadEnd } from '../run/training-thread.ts'
+import { BatchFeeder } from './batch-feeder.ts'
+import type { RlBatch, RlEvent } from './rl-event.ts'
+import { firstStepOf, type RlSetup, rlFolders } from './rl-setup.ts'
+
+export interface RlStartOptions {
+  readonly setup: RlSetup
+  readonly output: ViewOutput
+  readonly log: Logger
+  /** Ends the run in order: the step that is under way is dropped, a checkpoint that is due is written. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * The trainer of a run, in a thread of its own; this one receives batches, writes metrics and tells what happens. Resolves when the thread has ended, to
+ * whether it was interrupted.
+ */
+export async function runRl({ setup, output, log, signal }: RlStartOptions): Promise<'done' | 'interrupted'> {
+  const { config } = setup
+  const folders = rlFolders(setup)
+  const firstStep = firstStepOf(setup)
+  const reporter = createReporter({ role: 'trainer', file: folders.metrics, output, log, json: config.log.json_logging, firstStep })
+  const bench = config.bench === null ? null : new BenchReport()
+  let feeder: BatchFeeder | undefined
+  try {
+    const end = await runTrainingThread<RlEvent, RlBatch>({
+      entry: new URL('./rl-worker.js', import.meta.url),
+      profile: config.numerics_profile,
+      setup,
+      signal,
+      onEvent(event, thread) {
+        feeder ??= new BatchFeeder({
+          rollouts: folders.rollouts,
+          firstStep,
+          signal,
+          deliver: (batch) => thread.post(batch),
+          fail: thread.fail,
+        })
+        if (event.kind === 'waiting') feeder.want()
+        if (event.kind === 'step') bench?.take(event)
+        tell(reporter, log, event)
+      },
+    })
+    if (bench !== null && end === 'done') {
+      if (config.bench?.output_json) bench.write(resolve(setup.workingDirectory, config.bench.output_json))
+      log.info('measured', bench.values())
+    }
+    if (end === 'done') reporter.report({ kind: 'ended', role: 'trainer' })
+    return end
+  } catch (error) {
+    reporter.report({ kind: 'failed', role: 'trainer', error: plainError(error) })
+    throw error
+  } finally {
+    feeder?.close()
+    await reporter.close()
+  }
+}
+
+function tell(reporter: Reporter, log: Logger, event: RlEvent | ThreadEnd): void {
+  const role = 'trainer'
+  switch (event.kind) {
+    case 'started':
+      reporter.report({
+        kind: 'ready',
+        role,
+        detail: `version ${event.step}: ${event.parameters} parameters, ${event.trainable} of them trained`,
+      })
+      return
+    case 'waiting':
+      reporter.report({ kind: 'status', role, state: 'waiting for a batch', values: { step: event.step } })
+      return
+    case 'training':
+      reporter.report({ kind: 'status', role, state: 'training', values: { step: event.step } })
+      return
+    case 'step':
+      reporter.report({ kind: 'step', role, step: event.step, values: event.metrics })
+      return
+    case 'skipped':
+      log.warn('step skipped', { step: event.step, reason: event.reason, samples: event.samples, path: event.path })
+      return
+    case 'published':
+      log.debug('weights published', { version: event.version, seconds: event.seconds })
+      return
+    case 'saved':
+      log.info('checkpoint saved', { step: event.step, path: event.path, seconds: event.seconds })
+      return
+    case 'ended':
+      log.debug('training thread ended', { isInterrupted: event.isInterrupted })
+  }
+}
+
+function plainError(error: unknown): PlainError {
+  if (TrilithonError.is(error)) return { code: error.code, message: error.message, path: error.path, hint: error.hint }
+  return { code: 'INVARIANT_BROKEN', message: error instanceof Error ? error.message : String(error) }
+}
