@@ -29,7 +29,7 @@ const composed = ['plugins', 'numerics_profile', 'dry_run']
 /** Sources in which the code of a root may read a key, besides its own package. */
 const readers: Readonly<Record<string, readonly string[]>> = {
   sft: ['trainer', 'renderers', 'runtime'],
-  trainer: ['trainer'],
+  trainer: ['trainer', 'runtime'],
   orchestrator: ['orchestrator'],
   inference: ['inference'],
   'env-server': ['environments'],

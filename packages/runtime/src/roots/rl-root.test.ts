@@ -196,6 +196,14 @@ test('the orchestrator finds the server', () => {
   expect(resolve(written).orchestrator.student.client).toMatchObject({ base_url: ['http://proxy:9000/v1'], dp_rank_count: 3 })
 })
 
+test('the trainer checks the lag that the orchestrator keeps, and never a smaller one', () => {
+  const bound = (trainer: Plain) => resolve({ orchestrator: { max_off_policy_steps: 3 }, trainer })
+  expect(bound({}).trainer.max_off_policy_steps).toBe(3)
+  expect(bound({ max_off_policy_steps: 5 }).trainer.max_off_policy_steps).toBe(5)
+  expect(pathsOf(bound({ max_off_policy_steps: 5 }))).toEqual([])
+  expect(pathsOf(bound({ max_off_policy_steps: 2 }))).toEqual(['trainer.max_off_policy_steps'])
+})
+
 test('deriving from a resolved configuration changes nothing', () => {
   for (const written of [{}, { rl: onNodes(), ...overNccl() }, { trainer: { model: { lora: { rank: 12, alpha: 32 } } } }] as Written[]) {
     const once = resolve(written)

@@ -67,9 +67,8 @@ export class LossMetrics {
         const lag = this.#trainedVersion - oldest
         this.#push(`mismatch_kl/lag_${lag}`, kl)
         this.#byLag.set(lag, (this.#byLag.get(lag) ?? 0) + 1)
-        // Written so that NaN is kept.
         const difference = Math.abs((trainerLogprobs[token] ?? 0) - (batch.logprobs[token] ?? 0))
-        if (lag === 0 && !(difference <= this.#largestExact)) this.#largestExact = difference
+        if (lag === 0) this.#largestExact = Math.max(this.#largestExact, difference)
       }
     }
   }

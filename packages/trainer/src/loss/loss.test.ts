@@ -273,6 +273,35 @@ describe('a batch', () => {
     expect(values['entropy/all/mean']).toBe(2)
     expect(values['kl_ent_ratio/mean']).toBeCloseTo((values['mismatch_kl/all/mean'] ?? 0) / 2, 12)
     expect(Object.keys(values)).toEqual(expect.arrayContaining(['loss/median', 'is_masked/max', 'entropy/odd/std']))
+    const tokens = (version: number) =>
+      samples.reduce((sum, { mask, versions }) => sum + mask.filter((flag, token) => flag === 1 && versions[token] === version).length, 0)
+    expect(values).toMatchObject({
+      'mismatch_kl/exact/max': 0,
+      'tokens/exact': tokens(4),
+      'tokens/lag_0': tokens(4),
+      'tokens/lag_1': tokens(3),
+    })
+  })
+
+  it('calls a token exact by its version and by the oldest key that it saw, and keeps the largest difference, NaN too', () => {
+    const [[batch] = []] = prepareBatch(samples, { seqLen: 100, workers: 1 })
+    if (batch === undefined) throw new Error('no batch')
+    const trained = [...batch.mask.keys()].filter((token) => batch.mask[token] === 1)
+    const exactOf = (contexts: number, differences: readonly number[]) => {
+      const metrics = new LossMetrics(4)
+      const trainer = Float64Array.from(batch.logprobs)
+      trained.forEach((token, index) => {
+        trainer[token] = (trainer[token] ?? 0) + (differences[index] ?? 0)
+      })
+      const seen = { ...batch, versions: batch.versions.map(() => 4), contextVersionsMin: batch.versions.map(() => contexts) }
+      metrics.add(seen, trainer, trainer, microBatchLoss(batch, trainer, createDefaultLoss(usual), 10))
+      const { 'tokens/exact': tokens, 'mismatch_kl/exact/max': largest } = metrics.values()
+      return [tokens, largest]
+    }
+    expect(exactOf(4, [])).toEqual([trained.length, 0])
+    expect(exactOf(4, [0.25, -0.5, 0.125])).toEqual([trained.length, 0.5])
+    expect(exactOf(4, [0.25, Number.NaN, 0.5])[1]).toBeNaN()
+    expect(exactOf(3, [0.25])).toEqual([0, undefined])
   })
 
   it('summarises', () => {
