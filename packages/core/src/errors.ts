@@ -64,6 +64,7 @@ export const errorCodes = {
   PORT_IN_USE: 2,
   RESUME_IMPOSSIBLE: 2,
   ROLE_ENDED: 1,
+  BATCHES_EMPTY: 1,
   TASK_FAILED: 1,
   INVARIANT_BROKEN: 1,
 } as const satisfies Record<string, ExitStatus>

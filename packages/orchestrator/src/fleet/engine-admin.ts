@@ -1,0 +1,29 @@
+import type { PolicyVersion } from '@trilithon/core'
+
+/** Load that an engine reports. */
+export interface EngineLoad {
+  readonly running: number
+  readonly waiting: number
+  /** Share of KV blocks in use. */
+  readonly kvUsage: number
+}
+
+/**
+ * The administration of engines, by their URLs; never through a router. Every call may be repeated: an engine answers what is done already as done. A call
+ * that fails for good rejects with `ENGINE_FAILED` and the engine's own text.
+ */
+export interface EngineAdmin {
+  isHealthy(engine: string): Promise<boolean>
+  models(engine: string): Promise<readonly string[]>
+  version(engine: string): Promise<PolicyVersion>
+  /** Reads and checks a version beside the one that serves. */
+  prepare(engine: string, version: PolicyVersion, path: string): Promise<void>
+  /** Resolves when no step runs any more; requests in flight are kept. */
+  pause(engine: string): Promise<void>
+  flip(engine: string, version: PolicyVersion): Promise<void>
+  resume(engine: string): Promise<void>
+  /** Frees the version before. */
+  finish(engine: string, version: PolicyVersion): Promise<void>
+  load(engine: string): Promise<EngineLoad>
+  dispose(): Promise<void>
+}

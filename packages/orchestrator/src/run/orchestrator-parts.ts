@@ -1,0 +1,66 @@
+import type { Logger, PolicyVersion, Router, Sample } from '@trilithon/core'
+import type { RoleEvent } from '@trilithon/monitor'
+import type { TrainEnvironment } from '../batch/train-sink.ts'
+import type { RequestFacts } from '../dispatch/dispatcher.ts'
+import type { EvalEnvironment } from '../evals/eval-runs.ts'
+import type { RolloutFilter } from '../filters/rollout-filter.ts'
+import type { EngineAdmin } from '../fleet/engine-admin.ts'
+import type { LiveFleet } from '../fleet/live-fleet.ts'
+import type { Progress } from '../progress/progress.ts'
+import type { Clock } from './clock.ts'
+
+/** Numbers of a run, from the configuration. */
+export interface RunSettings {
+  readonly maxSteps: number | null
+  /** One of the two is set. */
+  readonly batchSize: number | null
+  readonly tokenBatchSize: number | null
+  readonly maxInflight: number
+  readonly tasksPerMinute: number | null
+  readonly seqLen: number
+  readonly maxAsyncLevel: number
+  readonly maxOffPolicySteps: number
+  /** Steps between two checkpoints; null writes one at the end. */
+  readonly checkpointInterval: number | null
+  readonly skipsFirstEval: boolean
+  /** Seconds between two lines of what goes on. */
+  readonly logInterval: number
+  readonly profile: string
+}
+
+/** Where the run leaves what it made. */
+export interface RunFiles {
+  /** Lines of `<rollouts>/step_N/<name>`. */
+  saveRecords(step: number, name: string, records: readonly object[]): Promise<void>
+  /** null where the run has no checkpoints. */
+  readonly saveCheckpoint: ((progress: Progress) => void) | null
+}
+
+/** Everything that an orchestrator works with; a test hands over fakes. */
+export interface OrchestratorParts {
+  readonly settings: RunSettings
+  readonly train: readonly (TrainEnvironment & { readonly ratio: number | null })[]
+  readonly evals: readonly EvalEnvironment[]
+  readonly preFilters: readonly RolloutFilter[]
+  readonly postFilters: readonly RolloutFilter[]
+  readonly router: Router
+  readonly fleet: LiveFleet
+  readonly admin: EngineAdmin
+  readonly facts: RequestFacts
+  readonly sender: { send(step: number, samples: readonly Sample[], progress: object): Promise<void> }
+  /** Calls `onVersion` with new versions, waiting for it, until the signal aborts. */
+  readonly watchVersions: (
+    onVersion: (version: PolicyVersion) => Promise<void>,
+    options: { readonly signal: AbortSignal; readonly above: PolicyVersion },
+  ) => Promise<void>
+  readonly folderOf: (version: PolicyVersion) => string
+  readonly files: RunFiles
+  readonly clock: Clock
+  readonly log: Logger
+  readonly report: (event: RoleEvent) => void
+  /** Where a run goes on; null begins one. */
+  readonly progress: Progress | null
+  /** The version that serves at the beginning. */
+  readonly version: PolicyVersion
+  readonly isResume: boolean
+}
