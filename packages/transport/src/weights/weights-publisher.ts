@@ -217,7 +217,8 @@ class FilePublisher implements WeightsPublisher {
 
   /** Removes what was begun; gives the error to throw. */
   #withdraw(paths: readonly string[], cause: unknown): unknown {
-    const isOfSystem = cause instanceof Error && typeof (cause as NodeJS.ErrnoException).code === 'string'
+    // ENOSPC and its like; `fill` has errors of its own.
+    const isOfSystem = /^E[A-Z0-9]+$/.test(String((cause as NodeJS.ErrnoException).code))
     const failure = isOfSystem ? outputUnusable('weights could not be written', this.#options.broadcasts, cause) : cause
     try {
       for (const path of paths) this.#files.remove(path)
