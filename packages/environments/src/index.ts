@@ -4,9 +4,13 @@
  *
  * @module
  */
+
+export { alphabetSortEnvironment, alphabetSortTask, sortedWords, wordsInPlace } from './alphabet-sort/alphabet-sort.ts'
 export * from './configuration/env-server-root.ts'
 export * from './configuration/environment-table.ts'
 export * from './define/define-environment.ts'
+export { builtInEnvironments } from './load/load-environment.ts'
+export { createEnvironmentPool } from './pool/create-environment-pool.ts'
 export * from './pool/environment-pool.ts'
 export type { Random } from './reverse-text/random.ts'
 export {
@@ -23,4 +27,6 @@ export {
   reverseTextSeparator,
   reverseTextTask,
 } from './reverse-text/reverse-text.ts'
+export { reverseTextEnvironment } from './reverse-text/reverse-text-environment.ts'
 export * from './turn-renderer.ts'
+export { runEnvironmentWorker } from './worker/run-environment-worker.ts'

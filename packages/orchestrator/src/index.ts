@@ -4,3 +4,4 @@
  * @module
  */
 export * from './configuration/index.ts'
+export { environmentWorkerEntry } from './environment-worker/entry.ts'

@@ -1,0 +1,2 @@
+import type { TurnRenderer } from '../turn-renderer.ts'
+export declare function createLetterRenderer(): TurnRenderer

@@ -1,0 +1,170 @@
+import { type Logger, TrilithonError } from '@trilithon/core'
+import { EpisodeFailure } from '../episode/episode-failure.ts'
+import { FrameClient } from '../protocol/frame-client.ts'
+import { type DescriptionMessage, type FinalMessage, inputsOf, type PongMessage, type RunMessage } from '../protocol/messages.ts'
+import type { TurnMessage } from '../protocol/turn-message.ts'
+import type { Backend, CallOptions } from './backend.ts'
+
+export interface RemoteServerOptions {
+  readonly address: string
+  readonly startTimeoutS: number
+  readonly log: Logger
+}
+
+const pingIntervalMs = 1000
+/** Probes without an answer after which the server counts as away. */
+const mostMissed = 5
+/** A server ends an episode at its deadline by itself, if need be by killing a worker. */
+const graceMs = 6000
+
+interface Call {
+  readonly episodes: number
+  send(): void
+  lost(reason: string): void
+}
+
+/**
+ * An environment server that runs elsewhere. It may go away and come back: what it was asked is asked again when it answers probes again, or when another
+ * process answers under its address, while retries last.
+ */
+export class RemoteServer implements Backend {
+  description: DescriptionMessage = { name: '', scoring: 'rollout', tasks: null, eval_tasks: null }
+  readonly counters = { workers: 0, deaths: 0, rerun: 0 }
+  readonly #frames: FrameClient
+  readonly #address: string
+  readonly #log: Logger
+  readonly #calls = new Set<Call>()
+  readonly #disposal = new AbortController()
+  #pings: NodeJS.Timeout | undefined
+  #server: string | undefined
+  #isAway = false
+
+  private constructor({ address, log }: RemoteServerOptions) {
+    this.#address = address
+    this.#log = log
+    this.#frames = new FrameClient(address, log)
+  }
+
+  /** Resolves when the server has said what it serves. Throws `TASK_FAILED` where it does not answer in time, `ENVIRONMENT_INVALID`. */
+  static async connect(options: RemoteServerOptions): Promise<RemoteServer> {
+    const server = new RemoteServer(options)
+    try {
+      server.description = await server.#describe(options.startTimeoutS)
+      server.#watch()
+      return server
+    } catch (error) {
+      await server.dispose()
+      throw error
+    }
+  }
+
+  call(message: RunMessage, { signal, onTurn }: CallOptions): Promise<FinalMessage> {
+    const deadline = message.deadline_ms === null ? null : performance.now() + message.deadline_ms
+    return new Promise((resolve, reject) => {
+      let attempt = message.first_attempt
+      let id = ''
+      let timer: NodeJS.Timeout | undefined
+      const stop = AbortSignal.any([signal, this.#disposal.signal])
+      const finish = () => {
+        clearTimeout(timer)
+        stop.removeEventListener('abort', cancel)
+        this.#calls.delete(call)
+        this.#frames.forget(id)
+      }
+      const fail = (type: 'Cancelled' | 'DeadlineExceeded' | 'WorkerDied', reason: string) => {
+        this.#frames.cancel(id)
+        finish()
+        reject(new EpisodeFailure(type, reason))
+      }
+      const cancel = () => fail('Cancelled', this.#disposal.signal.aborted ? 'the pool was disposed of' : 'the episode was cancelled')
+      const call: Call = {
+        episodes: inputsOf(message).length,
+        send: () => {
+          const left = deadline === null ? null : Math.max(0, deadline - performance.now())
+          id = this.#frames.request({ ...message, first_attempt: attempt, deadline_ms: left }, (frame) => {
+            if ((frame as { event?: unknown }).event === 'turn') {
+              const turn = frame as TurnMessage
+              attempt = Math.max(attempt, turn.attempt)
+              return onTurn(turn)
+            }
+            finish()
+            resolve(frame as FinalMessage)
+          })
+        },
+        lost: (reason) => {
+          this.#frames.forget(id)
+          attempt++
+          if (attempt > message.max_retries) return fail('WorkerDied', `${this.#address}: ${reason}, and no retry is left`)
+          this.counters.rerun += call.episodes
+          call.send()
+        },
+      }
+      this.#calls.add(call)
+      stop.addEventListener('abort', cancel, { once: true })
+      if (stop.aborted) return cancel()
+      if (deadline !== null) {
+        const late = () => fail('DeadlineExceeded', `${this.#address} did not end the episode at its deadline`)
+        timer = setTimeout(late, Math.min(2 ** 31 - 1, Math.max(0, deadline - performance.now()) + graceMs))
+      }
+      call.send()
+    })
+  }
+
+  async dispose(): Promise<void> {
+    clearInterval(this.#pings)
+    this.#disposal.abort()
+    await this.#frames.close()
+  }
+
+  async #describe(timeoutS: number): Promise<DescriptionMessage> {
+    const timeout = AbortSignal.timeout(timeoutS * 1000)
+    return new Promise((resolve, reject) => {
+      const id = this.#frames.request({ request_type: 'describe' }, (message) => {
+        this.#frames.forget(id)
+        const { success, error, output } = message as FinalMessage
+        if (success) resolve(output as DescriptionMessage)
+        else reject(new TrilithonError('ENVIRONMENT_INVALID', `${this.#address}: ${error?.message}`, { path: 'env.address' }))
+      })
+      timeout.addEventListener('abort', () =>
+        reject(
+          new TrilithonError('TASK_FAILED', `no environment server answers at ${this.#address} after ${timeoutS} s`, {
+            path: 'env.address',
+            hint: 'Start it with trilithon env-server, or remove the address to start workers here.',
+          }),
+        ),
+      )
+    })
+  }
+
+  #watch(): void {
+    let missed = 0
+    let forgetPing: (() => void) | undefined
+    this.#pings = setInterval(() => {
+      if (forgetPing !== undefined) {
+        missed++
+        forgetPing()
+      }
+      if (missed === mostMissed) {
+        this.#isAway = true
+        this.counters.deaths++
+        this.#log.warn('an environment server does not answer', { address: this.#address })
+      }
+      forgetPing = this.#frames.ping((pong) => {
+        forgetPing = undefined
+        missed = 0
+        this.#heard((pong as PongMessage).server)
+      })
+    }, pingIntervalMs)
+    this.#pings.unref()
+  }
+
+  /** A server that was away, or another one under the same address, may have lost what it was asked. */
+  #heard(server: string): void {
+    const isAnother = this.#server !== undefined && this.#server !== server
+    this.#server = server
+    if (!this.#isAway && !isAnother) return
+    this.#log.info('an environment server answers again', { address: this.#address, isAnother, calls: this.#calls.size })
+    this.#isAway = false
+    for (const call of [...this.#calls]) call.lost(isAnother ? 'it was started anew' : 'it was away')
+  }
+}

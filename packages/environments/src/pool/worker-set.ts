@@ -1,0 +1,231 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Logger, type LogLevel, TrilithonError } from '@trilithon/core'
+import { EpisodeFailure, sleep, untilAborted } from '../episode/episode-failure.ts'
+import type { LoadEnvironmentOptions } from '../load/load-environment.ts'
+import { type DescriptionMessage, type FinalMessage, inputsOf, type RunMessage } from '../protocol/messages.ts'
+import type { Backend, CallOptions } from './backend.ts'
+import { callWorker } from './call-worker.ts'
+import type { WorkerDeath } from './environment-pool.ts'
+import { WorkerProcess } from './worker-process.ts'
+
+export interface WorkerSetOptions {
+  readonly environment: LoadEnvironmentOptions
+  readonly workers: number
+  readonly entry: { readonly file: string; readonly arguments?: readonly string[] }
+  readonly logFolder: string | null
+  readonly logLevel: LogLevel
+  readonly logsData: boolean
+  readonly log: Logger
+  readonly onWorkerDeath?: ((death: WorkerDeath) => void) | undefined
+  readonly startTimeoutS: number
+  readonly unresponsiveS: number
+}
+
+const pingIntervalMs = 1000
+/** Starts in a row that may fail before a worker is given up. */
+const mostFailedStarts = 5
+const firstRestartWaitMs = 200
+
+/**
+ * Worker processes of one environment. A request goes to the one with the fewest episodes; one that ends is replaced, and what ran there runs again on
+ * another one, while its retries last.
+ */
+export class WorkerSet implements Backend {
+  description: DescriptionMessage = { name: '', scoring: 'rollout', tasks: null, eval_tasks: null }
+  readonly counters = { workers: 0, deaths: 0, rerun: 0 }
+  readonly #options: WorkerSetOptions
+  readonly #removeFolder = () => rmSync(this.#folder, { recursive: true, force: true })
+  /** A folder of its own, so that the names of its sockets meet nobody else's. */
+  readonly #folder: string
+  readonly #workers = new Map<number, WorkerProcess>()
+  readonly #waiting = new Set<() => void>()
+  readonly #disposal = new AbortController()
+  /** Workers that were given up, and why. */
+  readonly #lost: string[] = []
+  #sockets = 0
+
+  private constructor(options: WorkerSetOptions) {
+    this.#options = options
+    this.#folder = socketFolder()
+    this.counters.workers = options.workers
+    process.once('exit', this.#removeFolder)
+  }
+
+  /** Resolves when all workers are ready. Throws `ENVIRONMENT_INVALID`, `TASK_FAILED`; then nothing is left. */
+  static async start(options: WorkerSetOptions): Promise<WorkerSet> {
+    const set = new WorkerSet(options)
+    try {
+      const started = Array.from({ length: options.workers }, (_, index) => set.#spawn(index))
+      await Promise.all(started.map(({ ready }) => ready))
+      const [first] = started
+      if (first !== undefined) set.description = await describe(first)
+      for (const worker of started) set.#keep(worker)
+      return set
+    } catch (error) {
+      await set.dispose()
+      throw error
+    }
+  }
+
+  async call(message: RunMessage, { signal, onTurn }: CallOptions): Promise<FinalMessage> {
+    const deadline = message.deadline_ms === null ? null : performance.now() + message.deadline_ms
+    const rolloutIds = inputsOf(message).map(({ rollout_id }) => rollout_id)
+    let attempt = message.first_attempt
+    for (;;) {
+      const worker = await this.#pick(signal, deadline)
+      const left = deadline === null ? null : Math.max(0, deadline - performance.now())
+      const outcome = await callWorker(worker, {
+        message: { ...message, first_attempt: attempt, deadline_ms: left },
+        rolloutIds,
+        signal,
+        deadline,
+        onTurn: (turn) => {
+          attempt = Math.max(attempt, turn.attempt)
+          onTurn(turn)
+        },
+      })
+      if (outcome.final !== undefined) return outcome.final
+      if (this.#disposal.signal.aborted) throw new EpisodeFailure('Cancelled', 'the pool was disposed of')
+      attempt++
+      if (attempt > message.max_retries)
+        throw new EpisodeFailure('WorkerDied', `worker ${worker.index} ended and no retry is left: ${outcome.died}`)
+      this.counters.rerun += rolloutIds.length
+    }
+  }
+
+  async dispose(): Promise<void> {
+    this.#disposal.abort(new EpisodeFailure('Cancelled', 'the pool was disposed of'))
+    await Promise.all([...this.#workers.values()].map((worker) => worker.stop()))
+    process.off('exit', this.#removeFolder)
+    this.#removeFolder()
+  }
+
+  #spawn(index: number): WorkerProcess {
+    const { entry, environment, logFolder, logLevel, logsData, log, startTimeoutS, unresponsiveS } = this.#options
+    const worker = new WorkerProcess({
+      index,
+      entry,
+      setup: {
+        endpoint: `ipc://${join(this.#folder, String(this.#sockets++))}`,
+        environment,
+        parentPid: process.pid,
+        logLevel,
+        logsData,
+      },
+      logFolder,
+      startTimeoutMs: startTimeoutS * 1000,
+      pingIntervalMs,
+      unresponsiveMs: unresponsiveS * 1000,
+      log,
+    })
+    worker.ready.catch(() => undefined)
+    this.#workers.set(index, worker)
+    return worker
+  }
+
+  /** Looks after a worker that is ready: it is replaced when it ends. */
+  #keep(worker: WorkerProcess): void {
+    for (const wake of this.#waiting) wake()
+    void worker.ended.then(async (reason) => {
+      if (this.#disposal.signal.aborted) return
+      const { log, onWorkerDeath } = this.#options
+      const rolloutIds = worker.interrupted
+      this.counters.deaths++
+      log.warn('an environment worker ended', {
+        environment: this.description.name,
+        worker: worker.index,
+        pid: worker.pid,
+        reason,
+        episodes: rolloutIds.length,
+      })
+      onWorkerDeath?.({ worker: worker.index, pid: worker.pid, reason, rolloutIds })
+      await this.#replace(worker.index)
+    })
+  }
+
+  async #replace(index: number): Promise<void> {
+    const { signal } = this.#disposal
+    for (let failed = 0; failed < mostFailedStarts; failed++) {
+      if (failed > 0) await sleep(firstRestartWaitMs * 2 ** failed, signal).catch(() => undefined)
+      if (signal.aborted) return
+      const worker = this.#spawn(index)
+      try {
+        await worker.ready
+        this.#keep(worker)
+        return
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error)
+        this.#options.log.warn('an environment worker did not start', { worker: index, reason })
+        await worker.stop()
+        if (failed === mostFailedStarts - 1) this.#lost.push(reason)
+      }
+    }
+    this.#workers.delete(index)
+    for (const wake of this.#waiting) wake()
+  }
+
+  /** The ready worker with the fewest episodes, the lower index of several; waits for one that is being replaced. */
+  async #pick(signal: AbortSignal, deadline: number | null): Promise<WorkerProcess> {
+    for (;;) {
+      this.#disposal.signal.throwIfAborted()
+      if (signal.aborted) throw new EpisodeFailure('Cancelled', 'the episode was cancelled')
+      let least: WorkerProcess | undefined
+      let fewest = Number.POSITIVE_INFINITY
+      for (const worker of this.#workers.values()) {
+        if (worker.state !== 'ready' || worker.load >= fewest) continue
+        least = worker
+        fewest = worker.load
+      }
+      if (least !== undefined) return least
+      if (this.#workers.size === 0)
+        throw new EpisodeFailure('WorkerDied', `no worker can be started: ${this.#lost[0] ?? 'none was asked for'}`)
+      await this.#untilOneIsReady(signal, deadline)
+    }
+  }
+
+  async #untilOneIsReady(signal: AbortSignal, deadline: number | null): Promise<void> {
+    let wake: (() => void) | undefined
+    const woken = new Promise<void>((resolve) => {
+      wake = resolve
+      this.#waiting.add(resolve)
+    })
+    const left = deadline === null ? null : Math.max(0, deadline - performance.now())
+    let timer: NodeJS.Timeout | undefined
+    try {
+      const late = new Promise<never>((_, reject) => {
+        if (left !== null)
+          timer = setTimeout(
+            () => reject(new EpisodeFailure('DeadlineExceeded', 'no worker was ready before the deadline')),
+            Math.min(left, 2 ** 31 - 1),
+          )
+      })
+      await untilAborted(Promise.race([woken, late]), AbortSignal.any([signal, this.#disposal.signal]))
+    } catch (error) {
+      if (signal.aborted) throw new EpisodeFailure('Cancelled', 'the episode was cancelled')
+      throw error
+    } finally {
+      clearTimeout(timer)
+      if (wake !== undefined) this.#waiting.delete(wake)
+    }
+  }
+}
+
+function describe(worker: WorkerProcess): Promise<DescriptionMessage> {
+  return new Promise((resolve, reject) => {
+    const id = worker.frames.request({ request_type: 'describe' }, (message) => {
+      worker.frames.forget(id)
+      const { success, error, output } = message as FinalMessage
+      if (success) resolve(output as DescriptionMessage)
+      else reject(new TrilithonError('ENVIRONMENT_INVALID', error?.message ?? 'it cannot be described'))
+    })
+    void worker.ended.then((reason) => reject(new TrilithonError('TASK_FAILED', `worker ${worker.index}: ${reason}`)))
+  })
+}
+
+/** The path of a socket has to fit into 107 bytes. */
+function socketFolder(): string {
+  const base = tmpdir().length > 60 ? '/tmp' : tmpdir()
+  return mkdtempSync(join(base, 'trilithon-env-'))
+}
