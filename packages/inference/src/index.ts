@@ -4,3 +4,6 @@
  * @module
  */
 export * from './configuration/index.ts'
+export { createEngine } from './engine/create-engine.ts'
+export type * from './engine/engine.ts'
+export type { EngineOptions } from './engine/engine-options.ts'

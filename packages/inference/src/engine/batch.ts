@@ -10,7 +10,7 @@ export class Batch {
   rows = 0
   #ids = new Int32Array(256)
   #positions = new Int32Array(256)
-  #starts = new Int32Array(64)
+  #starts = new Int32Array(65)
   #lengths = new Int32Array(64)
   #table = new Int32Array(1024)
 
