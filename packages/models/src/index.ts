@@ -18,6 +18,7 @@ export type { GlmMoeDsaConfig, IndexerConfig } from './families/glm-moe-dsa/conf
 export type { GroupedAttentionConfig, Qwen3Config } from './families/qwen3/config.ts'
 export type { ExpertsConfig, Qwen3MoeConfig } from './families/qwen3-moe/config.ts'
 export { nodeFiles } from './files/node-files.ts'
+export { resolveModelFolder } from './files/resolve-model-folder.ts'
 export type { Projection } from './layers/projection.ts'
 export * from './model/create-model.ts'
 export { type ForwardOptions, type ForwardResult, Model, type ModelOptions, type ScoreOptions } from './model/model.ts'

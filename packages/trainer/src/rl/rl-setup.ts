@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { nodeFiles } from '@trilithon/models'
+import { nodeFiles, resolveModelFolder } from '@trilithon/models'
 import { prepareOutputFolder } from '@trilithon/monitor'
 import { type CheckpointFolder, listTrainingCheckpoints } from '../checkpoint/training-checkpoint.ts'
 import type { TrainerConfiguration } from '../configuration/trainer-schema.ts'
-import { resolveModelFolder } from '../run/model-folder.ts'
 import { checkpointRoot } from '../run/run-checkpoints.ts'
 
 /** Everything that the trainer of a run needs to know, as plain data. */
