@@ -24,6 +24,7 @@ export function failingTransport(options: FailingFilesOptions): TransportFiles &
         inPlace = false
       }
     },
+    move: failing.rename,
     freeBytes: transportFiles.freeBytes,
   }
 }

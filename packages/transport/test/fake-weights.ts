@@ -4,13 +4,16 @@ import type { TensorToServe } from '../src/weights/weights-manifest.ts'
 import { createWeightsPublisher, type WeightsPublisher, type WeightsPublisherOptions } from '../src/weights/weights-publisher.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-/** One of more than a piece, one that fills no piece, one without elements, one without dims. */
-export const fakeTensors: readonly TensorToServe[] = [
-  { name: 'large', dtype: 'F32', shape: [3, 100_003] },
+/** A large one, one that ends between cache lines, one without elements, one without dims. */
+const tensorsWith = (columns: number): readonly TensorToServe[] => [
+  { name: 'large', dtype: 'F32', shape: [3, columns] },
   { name: 'none', dtype: 'F32', shape: [0, 7] },
   { name: 'half', dtype: 'BF16', shape: [5, 7] },
   { name: 'one', dtype: 'F32', shape: [] },
 ]
+const fakeTensors = tensorsWith(103)
+/** The large one is written and read in more than one piece. */
+export const largeTensors = tensorsWith(100_003)
 
 /** Small whole numbers, which bfloat16 holds, that tell tensors, places and versions apart. */
 export const elementOf = (version: number, name: string, element: number): number =>

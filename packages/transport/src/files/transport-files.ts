@@ -19,6 +19,8 @@ import type { FileLayer, OpenFile } from '@trilithon/core'
 export interface TransportFiles extends FileLayer {
   /** Opens an existing file to write it again from its start; its length stays, and so do its pages. */
   openInPlace(path: string): OpenFile
+  /** Renames as `rename` does, without waiting for the disk: the old name may be back after the power went. */
+  move(from: string, to: string): void
   /** Bytes that may still be written below a folder: free on its file system, and for one in memory also free in this machine or its container. */
   freeBytes(folder: string): number
 }
@@ -30,6 +32,7 @@ export const transportFiles: TransportFiles = {
     return new DescriptorFile(fd, mode === 'r' ? fstatSync(fd).size : 0)
   },
   openInPlace: (path) => new DescriptorFile(openSync(path, 'r+'), 0),
+  move: renameSync,
   makeFolder: (path) => void mkdirSync(path, { recursive: true }),
   rename(from, to) {
     renameSync(from, to)

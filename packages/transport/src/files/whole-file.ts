@@ -15,12 +15,12 @@ export function readText(path: string, files: FileLayer): string {
   return new TextDecoder().decode(readBytes(path, files))
 }
 
-/** Writes a whole file and waits until it is on the disk. */
-export function writeText(path: string, text: string, files: FileLayer): void {
+/** Writes a whole file; waits until it is on the disk where it is to outlive the power. */
+export function writeText(path: string, text: string, files: FileLayer, { isDurable = true }: { readonly isDurable?: boolean } = {}): void {
   const file = files.open(path, 'w')
   try {
     file.write(new TextEncoder().encode(text))
-    file.sync()
+    if (isDurable) file.sync()
   } finally {
     file.close()
   }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { fails } from '../../test/fails.ts'
-import { elementOf, expectContent, expectVersion, fakeRun, fill } from '../../test/fake-weights.ts'
+import { elementOf, expectContent, expectVersion, fakeRun, fill, largeTensors } from '../../test/fake-weights.ts'
 import { transportFiles } from '../files/transport-files.ts'
 import { openWeights } from './open-weights.ts'
 import { hasReader } from './reader-lease.ts'
@@ -11,7 +11,7 @@ import { continueChecksum, formatChecksum, type WeightsManifest } from './weight
 import { createWeightsPublisher } from './weights-publisher.ts'
 
 const publishOne = async (memoryBacked: 'auto' | 'never') => {
-  const run = fakeRun({ memoryBacked })
+  const run = fakeRun({ memoryBacked, tensors: largeTensors })
   return { ...run, ...(await run.publisher.publish(1, fill(1))) }
 }
 
@@ -82,7 +82,7 @@ describe('refused', () => {
   /** What was published, before it is damaged. */
   let files: { manifest: string; data: Buffer }
   beforeEach(async () => {
-    const run = fakeRun({ memoryBacked: 'never' })
+    const run = fakeRun({ memoryBacked: 'never', tensors: largeTensors })
     folder = (await run.publisher.publish(1, fill(1))).folder
     files = { manifest: readFileSync(join(folder, 'manifest.json'), 'utf8'), data: readFileSync(join(folder, 'weights.bin')) }
   })

@@ -3,6 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FileLayer } from '@trilithon/core'
 import { isAlive, type ProcessIdentity, thisProcess } from '../files/process-identity.ts'
+import { writeText } from '../files/whole-file.ts'
 import { weightFiles } from './weights-manifest.ts'
 
 /** A lease of another machine, whose process cannot be looked at, counts for this long after it was taken. */
@@ -16,12 +17,7 @@ export interface ReaderLease {
 /** Says in the folder of a version that this process reads it. The folder of leases is the publisher's; without it this throws. */
 export function takeLease(folder: string, files: FileLayer): ReaderLease {
   const path = join(folder, weightFiles.readers, `${process.pid}-${randomBytes(6).toString('hex')}`)
-  const file = files.open(path, 'w')
-  try {
-    file.write(new TextEncoder().encode(JSON.stringify(thisProcess())))
-  } finally {
-    file.close()
-  }
+  writeText(path, JSON.stringify(thisProcess()), files, { isDurable: false })
   let isHeld = true
   return {
     release() {

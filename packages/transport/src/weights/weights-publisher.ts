@@ -114,7 +114,7 @@ class FilePublisher implements WeightsPublisher {
       data = this.#takeDataFile(aside)
       const tensors = this.#writeData(data, fill)
       this.#describe(aside, { version, profile: this.#options.profile, tensors }, data)
-      this.#files.rename(aside, folder)
+      this.#renamer(data)(aside, folder)
     } catch (cause) {
       throw this.#withdraw([aside, folder, ...(data === undefined ? [] : [data.path])], cause)
     }
@@ -206,13 +206,19 @@ class FilePublisher implements WeightsPublisher {
   }
 
   #describe(aside: string, manifest: WeightsManifest, data: DataFile): void {
-    if (data.isMemoryBacked) writeText(join(aside, weightFiles.location), `${data.path}\n`, this.#files)
+    const durability = { isDurable: !data.isMemoryBacked }
+    if (data.isMemoryBacked) writeText(join(aside, weightFiles.location), `${data.path}\n`, this.#files, durability)
     const text = JSON.stringify(manifest)
-    writeText(join(aside, weightFiles.manifest), text, this.#files)
+    writeText(join(aside, weightFiles.manifest), text, this.#files, durability)
     const marker = join(aside, weightFiles.marker)
-    // By renaming, after which the names in the folder are on the disk too.
-    writeText(`${marker}.tmp`, `${formatChecksum(continueChecksum(new TextEncoder().encode(text)))}\n`, this.#files)
-    this.#files.rename(`${marker}.tmp`, marker)
+    writeText(`${marker}.tmp`, `${formatChecksum(continueChecksum(new TextEncoder().encode(text)))}\n`, this.#files, durability)
+    // By renaming, after which all names in the folder are on the disk too.
+    this.#renamer(data)(`${marker}.tmp`, marker)
+  }
+
+  /** A version whose data goes with the power need not outlive it, so nothing waits for the disk. */
+  #renamer({ isMemoryBacked }: DataFile): (from: string, to: string) => void {
+    return isMemoryBacked ? this.#files.move : this.#files.rename
   }
 
   /** Removes what was begun; gives the error to throw. */
@@ -258,7 +264,7 @@ class FilePublisher implements WeightsPublisher {
     const location = readLocation(folder, this.#files)
     const retired = join(broadcasts, `.retired-step_${version}-${randomBytes(4).toString('hex')}`)
     this.#files.remove(join(folder, weightFiles.marker))
-    this.#files.rename(folder, retired)
+    this.#files.move(folder, retired)
     this.#files.remove(retired)
     return location !== undefined && isOurs(location, this.#memoryFolder) ? location : undefined
   }
