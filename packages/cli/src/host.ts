@@ -9,6 +9,8 @@ export interface CommandLineHost {
 export interface Output {
   write(text: string): unknown
   readonly isTTY?: boolean
+  readonly columns?: number
+  readonly rows?: number
 }
 
 /** Colours on a terminal only, and not where the user has said no. */

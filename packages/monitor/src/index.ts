@@ -5,7 +5,7 @@
  */
 export { LiveBlock, type LiveBlockOptions } from './live-block.ts'
 export { MetricsFile } from './metrics-file.ts'
-export { type OutputFolderOptions, prepareOutputFolder } from './output-folder.ts'
+export { type OutputFolderOptions, prepareOutputFolder, unusableOutput } from './output-folder.ts'
 export { type ChartOptions, chart, type Panel, type Series } from './plot/chart.ts'
 export { type PlottedRun, plotRuns } from './plot/plot-run.ts'
 export { type Point, RunMetrics, readMetrics } from './plot/read-metrics.ts'

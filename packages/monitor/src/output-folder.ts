@@ -14,35 +14,47 @@ export interface OutputFolderOptions {
   readonly traces: readonly string[]
 }
 
-/**
- * Makes the folder of a run ready: refuses one that holds another run, unless this one resumes it or was asked to clean it. Throws `OUTPUT_UNUSABLE`
- * before anything is changed.
- */
-export function prepareOutputFolder(folder: string, { clean, isResume, checkpointRoot, needed, traces }: OutputFolderOptions): void {
-  const unusable = (message: string, hint: string, cause?: unknown) =>
-    new TrilithonError('OUTPUT_UNUSABLE', message, { path: 'output_dir', hint, cause })
+/** Why a run may not use this folder, as an `OUTPUT_UNUSABLE`; undefined where it may. Changes nothing. */
+export function unusableOutput(
+  folder: string,
+  { clean, isResume, checkpointRoot, needed, traces }: OutputFolderOptions,
+): TrilithonError | undefined {
   if (clean && isResume)
-    throw unusable(
+    return unusable(
       `clean_output_dir would delete the checkpoint in ${folder} that the run resumes from`,
       'Set clean_output_dir = false, or remove ckpt.resume_step.',
     )
   if (clean) {
     const lost = needed.find((path) => isWithin(path, folder))
     if (lost !== undefined)
-      throw unusable(`clean_output_dir would delete ${lost}, which the run needs`, 'Choose another folder with --output-dir.')
+      return unusable(`clean_output_dir would delete ${lost}, which the run needs`, 'Choose another folder with --output-dir.')
   }
   const found = [folder, checkpointRoot].flatMap((root) => traces.map((name) => join(root, name))).find(isUsed)
   if (found !== undefined && !isResume && !(clean && isWithin(found, folder)))
-    throw unusable(
+    return unusable(
       `${folder} holds another run (${found})`,
       'Choose another folder with --output-dir, go on with --ckpt.resume-step -1, or delete it with --clean-output-dir.',
     )
+  return undefined
+}
+
+/**
+ * Makes the folder of a run ready: refuses one that holds another run, unless this one resumes it or was asked to clean it. Throws `OUTPUT_UNUSABLE`
+ * before anything is changed.
+ */
+export function prepareOutputFolder(folder: string, options: OutputFolderOptions): void {
+  const problem = unusableOutput(folder, options)
+  if (problem !== undefined) throw problem
   try {
-    if (clean) rmSync(folder, { recursive: true, force: true })
+    if (options.clean) rmSync(folder, { recursive: true, force: true })
     mkdirSync(folder, { recursive: true })
   } catch (cause) {
     throw unusable(`${folder} cannot be used: ${(cause as Error).message}`, 'Choose another folder with --output-dir.', cause)
   }
+}
+
+function unusable(message: string, hint: string, cause?: unknown): TrilithonError {
+  return new TrilithonError('OUTPUT_UNUSABLE', message, { path: 'output_dir', hint, cause })
 }
 
 /** An empty folder is what a run leaves that never came to write. */

@@ -151,6 +151,15 @@ describe('a state', () => {
     expect(last?.kind === 'status' && last.spent?.['waiting for a batch']).toBeCloseTo(0.25, 1)
   })
 
+  it('is told again as a sign of life until the role ends', async () => {
+    vi.useFakeTimers()
+    const { reporter, sent } = make({ now: () => Date.now() })
+    vi.advanceTimersByTime(7000)
+    expect(sent.map((event) => event.kind === 'status' && event.spent?.starting)).toEqual([2, 4, 6])
+    vi.useRealTimers()
+    await reporter.close()
+  })
+
   it('is shown in place where the role stands alone on a terminal', () => {
     let text = ''
     const output = {

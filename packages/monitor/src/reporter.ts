@@ -44,6 +44,8 @@ export function launchingParent(): ParentChannel | null {
 
 /** Least time between two states that are sent. */
 const statusIntervalMs = 100
+/** A state that stays is told again, as a sign of life of the main thread. */
+const heartbeatMs = 2000
 
 /**
  * Tells what a role does: into its file, to the process that started it, and to a person: plain lines in prime-rl's shape, some lines in place where the role was
@@ -76,6 +78,8 @@ export function createReporter(options: ReporterOptions): Reporter {
     const { state, values } = states
     send({ kind: 'status', role, state, values, spent: states.spent() })
   }
+  const heartbeat = isChild() ? setInterval(sendStatus, heartbeatMs) : undefined
+  heartbeat?.unref()
   const line = (text: string) => {
     const lines = text.split('\n').map((one) => `[${clockTime()}] SUCCESS (${role}): ${one}`)
     for (const one of lines) {
@@ -120,6 +124,7 @@ export function createReporter(options: ReporterOptions): Reporter {
   return {
     report,
     async close() {
+      clearInterval(heartbeat)
       if (timer !== undefined) sendStatus()
       block?.close()
       await Promise.all(sending)

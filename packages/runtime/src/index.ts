@@ -20,6 +20,8 @@ export {
   type ProcessEvents,
   runLifecycle,
 } from './process/lifecycle.ts'
+export { type RlStartOptions, startRl } from './process/start-rl.ts'
+export { startRole } from './process/start-role.ts'
 export { type StartOptions, startSft } from './process/start-sft.ts'
 export { startTrainer } from './process/start-trainer.ts'
 export { missingModels } from './report/check-models.ts'

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { combineProblems, TrilithonError } from '@trilithon/core'
 import type { Composition, RootName, UnavailableKey } from '@trilithon/runtime'
 import { Command } from 'commander'
@@ -39,10 +40,11 @@ async function runRole(root: RootName, words: readonly string[], host: CommandLi
     host.stdout.write(roleHelp(root))
     return 0
   }
-  const { compose, missingModels, missingRolesSentence, renderReport, reportOf, startSft, writeResolved } = await import(
+  const { compose, missingModels, missingRolesSentence, renderReport, reportOf, startRl, startRole, writeResolved } = await import(
     '@trilithon/runtime'
   )
-  const composition = await compose({ root, argv, workingDirectory: host.workingDirectory, environment: host.environment })
+  const { workingDirectory, environment } = host
+  const composition = await compose({ root, argv, workingDirectory, environment })
   const unavailable = [...composition.unavailable, ...missingModels(composition, host.environment)]
 
   if (given.has('--dry-run') || composition.resolved[root]?.dry_run === true) {
@@ -53,7 +55,15 @@ async function runRole(root: RootName, words: readonly string[], host: CommandLi
   }
   refuseStart(root, composition, unavailable, missingRolesSentence)
   const colors = usesColors(host.stderr, host.environment)
-  const { status, error } = await startSft(composition, { environment: host.environment, output: host.stdout, colors })
+  const options = { environment, output: host.stdout, colors }
+  const { status, error } =
+    root === 'rl'
+      ? await startRl(composition, {
+          ...options,
+          commandLine: [process.execPath, ...process.execArgv, fileURLToPath(new URL('../main.js', import.meta.url))],
+          recompose: (flags) => compose({ root, argv: [...argv, ...flags], workingDirectory, environment }),
+        })
+      : await startRole(composition, options)
   // What stopped it is told like every other error.
   if (error !== undefined) throw error
   return status

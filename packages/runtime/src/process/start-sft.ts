@@ -1,4 +1,5 @@
 import { invariant } from '@trilithon/core'
+import type { ViewOutput } from '@trilithon/monitor'
 import type { SftConfiguration } from '@trilithon/trainer/configuration'
 import type { Composition } from '../compose/composition.ts'
 import { writeResolved } from '../report/write-resolved.ts'
@@ -9,7 +10,7 @@ import { runTraining } from './run-training.ts'
 export interface StartOptions {
   readonly environment: NodeJS.ProcessEnv
   /** Where the run is shown. */
-  readonly output: { write(text: string): unknown; readonly isTTY?: boolean; readonly columns?: number | undefined }
+  readonly output: ViewOutput
   /** Of log lines on standard error. */
   readonly colors: boolean
 }

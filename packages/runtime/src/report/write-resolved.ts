@@ -1,6 +1,7 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { TrilithonError } from '@trilithon/core'
+import { launchingParent } from '@trilithon/monitor'
 import { stringify } from 'smol-toml'
 import type { z } from 'zod'
 import type { Composition } from '../compose/composition.ts'
@@ -61,9 +62,10 @@ function nullIsDefault(schemas: readonly z.core.$ZodType[]): boolean {
 
 /**
  * Writes `<output_dir>/configs/<root>.toml` for every root that a process reads, each aside and then renamed. Resolves to the paths, relative
- * to the working directory. Throws `OUTPUT_UNUSABLE`.
+ * to the working directory. A role that a launcher has started writes none: it reads what the launcher has written. Throws `OUTPUT_UNUSABLE`.
  */
 export function writeResolved(composition: Composition): string[] {
+  if (launchingParent() !== null) return []
   const { workingDirectory } = composition.run
   const folder = resolve(workingDirectory, outputFolder(composition), 'configs')
   try {

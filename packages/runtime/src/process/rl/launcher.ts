@@ -1,0 +1,39 @@
+import type { RoleEvent } from '@trilithon/monitor'
+
+/** A role as a process, before it is started. */
+export interface RolePlan {
+  /** `trainer`, `orchestrator`, `inference`, or `inference-1` and so on where there are several engines. */
+  readonly name: string
+  /** The run is over when all that `work` have ended in order; a `service` runs until then and is ended last. */
+  readonly purpose: 'work' | 'service'
+  /** Program and arguments. */
+  readonly command: readonly [program: string, ...words: string[]]
+  readonly environment: NodeJS.ProcessEnv
+  /** Absolute path of the file that takes what it writes. */
+  readonly log: string
+}
+
+/** How a role ended. */
+export interface RoleEnd {
+  readonly status: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+export interface LaunchOptions {
+  readonly roles: readonly RolePlan[]
+  readonly workingDirectory: string
+  /** Ends all roles in order. */
+  readonly signal: AbortSignal
+  readonly onEvent: (name: string, event: RoleEvent) => void
+  readonly onEnd: (name: string, end: RoleEnd) => void
+  /** Milliseconds that a role may take to be ready. */
+  readonly readyTimeoutMs: number
+}
+
+/**
+ * Runs the roles of a run. Resolves when all of them have ended: `interrupted` by the signal, else `done`. Rejects with `ROLE_ENDED` when one ended that
+ * should not have; then the others have been ended too. No process is left in any case.
+ */
+export interface Launcher {
+  launch(options: LaunchOptions): Promise<'done' | 'interrupted'>
+}

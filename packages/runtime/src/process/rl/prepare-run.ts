@@ -1,0 +1,86 @@
+import { existsSync, mkdirSync, renameSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { combineProblems, TrilithonError } from '@trilithon/core'
+import { type OutputFolderOptions, prepareOutputFolder, unusableOutput } from '@trilithon/monitor'
+import type { RlConfiguration } from '../../roots/rl-configuration.ts'
+import { busyPorts } from './check-ports.ts'
+import { enginePorts } from './plan-roles.ts'
+import { type ResumeStep, resolveResumeStep } from './resume-step.ts'
+
+/** What a run leaves; `configs` and `logs` alone are from one that never came to work. */
+const traces = [
+  ...['metrics.jsonl', 'metrics', 'checkpoints', 'weights', 'skipped'],
+  ...['rollouts', 'broadcasts', 'checkpoints'].map((name) => join('run_default', name)),
+]
+
+export interface PrepareRunOptions {
+  readonly config: RlConfiguration
+  readonly workingDirectory: string
+  readonly environment: NodeJS.ProcessEnv
+}
+
+export interface PreparedRun {
+  /** Absolute. */
+  readonly folder: string
+  /** The step to resume from; null for a run that begins anew. */
+  readonly resumeStep: number | null
+}
+
+/**
+ * Looks at everything that would stop the run, reports all of it at once, and then makes the output folder ready. Throws `PORT_IN_USE`, `OUTPUT_UNUSABLE`,
+ * `RESUME_IMPOSSIBLE`, or several of them as `CONFIG_INVALID`; then nothing has been changed.
+ */
+export async function prepareRun({ config, workingDirectory, environment }: PrepareRunOptions): Promise<PreparedRun> {
+  const folder = resolve(workingDirectory, config.output_dir)
+  const checkpointRoot = resolve(workingDirectory, config.trainer.ckpt?.output_dir ?? config.output_dir)
+  const wanted = config.trainer.ckpt?.resume_step ?? null
+  const output: OutputFolderOptions = {
+    // The name is prime-rl's: a user protects results by it on shared machines.
+    clean: config.clean_output_dir && (environment.NEVER_CLEAN_OUTPUT_DIR ?? '') === '',
+    isResume: wanted !== null,
+    checkpointRoot,
+    needed: [workingDirectory, ...modelFolders(config, workingDirectory)],
+    traces,
+  }
+  const problems = await busyPorts(config.inference?.server.host ?? null, enginePorts(config))
+  const attempt = <T>(look: () => T): T | undefined => {
+    try {
+      return look()
+    } catch (error) {
+      if (!TrilithonError.is(error)) throw error
+      problems.push(error)
+      return undefined
+    }
+  }
+  const unusable = unusableOutput(folder, output)
+  if (unusable !== undefined) problems.push(unusable)
+  let resume: ResumeStep | undefined
+  if (wanted !== null) {
+    const trainer = join(checkpointRoot, 'checkpoints')
+    resume = attempt(() => resolveResumeStep(wanted, { trainer, orchestrator: join(folder, 'run_default', 'checkpoints') }))
+  }
+  if (problems.length > 0) throw combineProblems(problems)
+  prepareOutputFolder(folder, output)
+  mkdirSync(join(folder, 'logs'), { recursive: true })
+  for (const path of resume?.unpaired ?? []) setAside(path)
+  return { folder, resumeStep: resume?.step ?? null }
+}
+
+/** The trainer refuses to come to a step twice; what the orchestrator has no part of is kept under another name. */
+function setAside(path: string): void {
+  let number = 0
+  while (existsSync(`${path}.unpaired-${number}`)) number++
+  renameSync(path, `${path}.unpaired-${number}`)
+}
+
+/** Folders that the run reads, where its models are folders. */
+function modelFolders({ trainer, inference, orchestrator }: RlConfiguration, workingDirectory: string): string[] {
+  const names = [
+    trainer.model.name,
+    trainer.tokenizer.name,
+    inference?.model.name,
+    orchestrator.student.model.name,
+    orchestrator.tokenizer.name,
+  ]
+  return names.flatMap((name) => (name == null ? [] : [resolve(workingDirectory, name)]))
+}

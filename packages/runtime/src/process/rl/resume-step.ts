@@ -1,0 +1,47 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { TrilithonError } from '@trilithon/core'
+
+export interface ResumeFolders {
+  /** Holds `step_N/trainer`. */
+  readonly trainer: string
+  /** Holds `step_N/orchestrator`. */
+  readonly orchestrator: string
+}
+
+export interface ResumeStep {
+  readonly step: number
+  /** Folders of the trainer for later steps that the orchestrator does not have. */
+  readonly unpaired: readonly string[]
+}
+
+/**
+ * The one step that both trainer and orchestrator can go on from: the last such for -1. Throws `RESUME_IMPOSSIBLE` with what was found.
+ */
+export function resolveResumeStep(wanted: number, folders: ResumeFolders): ResumeStep {
+  const trainer = stepsOf(folders.trainer, join('trainer', 'COMPLETE'))
+  const orchestrator = stepsOf(folders.orchestrator, join('orchestrator', 'progress.json'))
+  const both = trainer.filter((step) => orchestrator.includes(step))
+  const step = wanted === -1 ? both.at(-1) : both.find((one) => one === wanted)
+  if (step === undefined) {
+    const list = (steps: readonly number[]) => (steps.length === 0 ? 'none' : steps.join(', '))
+    throw new TrilithonError(
+      'RESUME_IMPOSSIBLE',
+      `there is no checkpoint of ${wanted === -1 ? 'any step' : `step ${wanted}`} of both trainer and orchestrator; found: trainer ${list(trainer)} in ${folders.trainer}, orchestrator ${list(orchestrator)} in ${folders.orchestrator}`,
+      {
+        path: 'ckpt.resume_step',
+        hint: both.length === 0 ? 'Remove ckpt.resume_step to start anew.' : `Resume from one of: ${both.join(', ')}.`,
+        details: { trainer, orchestrator },
+      },
+    )
+  }
+  const later = wanted === -1 ? trainer.filter((one) => one > step) : []
+  return { step, unpaired: later.map((one) => join(folders.trainer, `step_${one}`)) }
+}
+
+function stepsOf(folder: string, mark: string): number[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder)
+    .flatMap((name) => (/^step_\d+$/.test(name) && existsSync(join(folder, name, mark)) ? [Number(name.slice(5))] : []))
+    .sort((a, b) => a - b)
+}
