@@ -154,6 +154,17 @@ describe('a trainer process', () => {
     expect(stepsOf('out')).toEqual([0, 1, 2, 3, 4, 5])
   })
 
+  it('ends by a signal in the middle of its steps with the state of the last whole one', async () => {
+    const endless = { max_steps: 1_000_000, data: { fake: {} } }
+    const { status, stopSeconds } = await train(endless, { at: 'Step 3 ', by: 'SIGTERM' })
+    expect(status).toBe(130)
+    expect(stopSeconds).toBeLessThan(3)
+    const [last, ...others] = readdirSync(join(folder, 'out', 'checkpoints')).map((name) => Number(name.slice('step_'.length)))
+    expect([others, stepsOf('out').at(-1)]).toEqual([[], (last ?? 0) - 1])
+    const whole = await train({ ...endless, max_steps: (last ?? 0) + 2, ckpt: { resume_step: -1 } })
+    expect([whole.status, stepsOf('out').length]).toEqual([0, (last ?? 0) + 2])
+  })
+
   it('is killed and goes on: batches that were shipped are trained again, each step has one line, the bits are the same', async () => {
     const whole = await trainHere()
     await ship(0, 3)

@@ -3,6 +3,7 @@ import { createModel, parseModelConfig } from '@trilithon/models'
 import { liveTensors } from '@trilithon/tensor'
 import { expect, test } from 'vitest'
 import { createDataLoader, createFakeDocuments, createOptimiser, opdLoss, sftLoss, trainStep } from '../../src/index.ts'
+import { growthPerStep, residentMegabytes } from './growth.ts'
 
 test('memory does not grow from step to step', () => {
   const config = parseModelConfig(
@@ -35,14 +36,11 @@ test('memory does not grow from step to step', () => {
   const tensors = new Set<number>()
   for (let version = 0; version < 200; version++) {
     trainStep(parts, { microBatches: loader.next()?.microBatches ?? [], learningRate: 1e-3, version })
-    if (version >= 20) megabytes.push(process.memoryUsage.rss() / 2 ** 20)
+    megabytes.push(residentMegabytes())
     tensors.add(liveTensors().tensors)
   }
   expect(tensors.size).toBe(1)
-  // The slope between the medians of the first and of the last third, so that a garbage collection decides nothing.
-  const median = (values: readonly number[]) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
-  const slope = (median(megabytes.slice(-60)) - median(megabytes.slice(0, 60))) / 120
-  expect(slope).toBeLessThan(0.1)
+  expect(growthPerStep(megabytes)).toBeLessThan(0.1)
   optimiser.dispose()
   model.dispose()
 })
