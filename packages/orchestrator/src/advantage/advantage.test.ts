@@ -27,7 +27,13 @@ describe('the default advantage', () => {
     ['subtracts the mean', plain, [1, 0, 0, 1], [1, 1, 1, 1], [0.5, -0.5, -0.5, 0.5]],
     ['has 0 for a group of one', plain, [7], [3], [0]],
     ['penalises length', { ...plain, length_penalty: { coef: 1, gate_by_correctness: false } }, [1, 1], [10, 30], [0.1, -0.1]],
-    ['has no penalty where nothing is right', { ...plain, length_penalty: { coef: 1, gate_by_correctness: false } }, [0, 0], [10, 90], [0, 0]],
+    [
+      'has no penalty where nothing is right',
+      { ...plain, length_penalty: { coef: 1, gate_by_correctness: false } },
+      [0, 0],
+      [10, 90],
+      [0, 0],
+    ],
     // p = 0.5: r' = 1 - 0.5 * 0.2 * 1 = 0.9 and 0 - 0.5 * 0.4 * 0 = 0.
     ['gates the penalty', { ...plain, length_penalty: { coef: 1, gate_by_correctness: true } }, [1, 0], [20, 40], [0.45, -0.45]],
     // Ungated the wrong one is penalised too: 0.9 and -0.2, mean 0.35.
@@ -35,7 +41,13 @@ describe('the default advantage', () => {
     // Baseline 10 / 100.
     ['weighs the baseline by length', { ...plain, length_weighted_baseline: true }, [1, 0, 0], [10, 30, 60], [0.9, -0.1, -0.1]],
     // Deviation of [1, 0, 0, 0] is sqrt(3)/4.
-    ['divides by the deviation when asked', { ...plain, normalize_by_deviation: true }, [1, 0, 0, 0], [1, 1, 1, 1], [3 ** 0.5, -1 / 3 ** 0.5, -1 / 3 ** 0.5, -1 / 3 ** 0.5]],
+    [
+      'divides by the deviation when asked',
+      { ...plain, normalize_by_deviation: true },
+      [1, 0, 0, 0],
+      [1, 1, 1, 1],
+      [3 ** 0.5, -1 / 3 ** 0.5, -1 / 3 ** 0.5, -1 / 3 ** 0.5],
+    ],
     ['and not by nothing', { ...plain, normalize_by_deviation: true }, [0.3, 0.3, 0.3], [1, 1, 1], [0, 0, 0]],
   ])('%s', (_, options, rewards, lengths, expected) => {
     close(defaultAdvantage(options)({ rollouts: rollouts(rewards, lengths), seqLen: 100 }), expected)

@@ -43,9 +43,7 @@ export function defaultAdvantage(options: DefaultAdvantage): Advantage {
     if (rollouts.length <= 1) return rollouts.map(() => 0)
     const pass = mean(rewardAdvantage({ rollouts, seqLen }))
     const shaped = rollouts.map(({ reward, completionTokens }) =>
-      penalty === null
-        ? reward
-        : reward - penalty.coef * pass * (completionTokens / seqLen) * (penalty.gate_by_correctness ? reward : 1),
+      penalty === null ? reward : reward - penalty.coef * pass * (completionTokens / seqLen) * (penalty.gate_by_correctness ? reward : 1),
     )
     const baseline = isWeighted ? weightedMean(shaped, rollouts) : mean(shaped)
     const advantages = shaped.map((value) => value - baseline)

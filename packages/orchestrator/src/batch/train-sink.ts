@@ -119,7 +119,10 @@ export class TrainSink {
   #return(task: SourceTask): void {
     if (this.#options.giveBack(task)) return
     this.#counts.abandoned++
-    this.#options.log.warn('a task is too slow for max_off_policy_steps and is left out', { environment: task.environment, task: task.index })
+    this.#options.log.warn('a task is too slow for max_off_policy_steps and is left out', {
+      environment: task.environment,
+      task: task.index,
+    })
   }
 
   #arrive({ rolloutId, result }: FinishedEpisode, environment: string): Arrived | undefined {
@@ -174,7 +177,8 @@ function count(counts: Record<string, number>, name: string, by = 1): void {
 /** The error of a result, or why it is no rollout: an error never becomes a reward, an empty episode never a sample. */
 export function errorOf({ error, turns, reward }: EpisodeResult): { readonly type: string; readonly message: string } | undefined {
   if (error !== undefined) return error
-  if (!turns.some(({ completionIds }) => completionIds.length > 0)) return { type: 'EmptyTrajectory', message: 'the policy sampled nothing' }
+  if (!turns.some(({ completionIds }) => completionIds.length > 0))
+    return { type: 'EmptyTrajectory', message: 'the policy sampled nothing' }
   if (reward === null || !Number.isFinite(reward)) return { type: 'RewardInvalid', message: `the reward is ${reward}` }
   for (const [index, turn] of turns.entries()) {
     const fault = findTurnFault(turn)
@@ -183,7 +187,10 @@ export function errorOf({ error, turns, reward }: EpisodeResult): { readonly typ
   return undefined
 }
 
-function factsOf({ turns, metrics, timing, stopCondition, isTruncated, state }: EpisodeResult, samples: readonly DraftSample[]): RolloutFacts {
+function factsOf(
+  { turns, metrics, timing, stopCondition, isTruncated, state }: EpisodeResult,
+  samples: readonly DraftSample[],
+): RolloutFacts {
   const completionTokens = turns.reduce((sum, { completionIds }) => sum + completionIds.length, 0)
   const sequenceTokens = samples.reduce((sum, { promptIds, completionIds }) => sum + promptIds.length + completionIds.length, 0)
   return {

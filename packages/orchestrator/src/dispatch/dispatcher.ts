@@ -247,7 +247,8 @@ export class Dispatcher {
         this.#options.log.debug('waiting for an engine', { reason: answer.reason })
       }
     }
-    const isStillRight = !group.isCancelled && !this.#isHeld && (plan.kind === 'eval' || flight.leases.length > 0 || this.#options.mayTrain())
+    const isStillRight =
+      !group.isCancelled && !this.#isHeld && (plan.kind === 'eval' || flight.leases.length > 0 || this.#options.mayTrain())
     if (leases.length === indices.length && isStillRight) {
       this.#waitReason = null
       return leases

@@ -55,7 +55,8 @@ export class RunningGroup {
   /** Oldest version that sampled a token of it, or that may do so; Infinity where nothing was started. */
   get oldest(): PolicyVersion {
     let oldest = this.#oldestFinished
-    for (const { sampled, version } of this.flights) oldest = Math.min(oldest, sampled, sampled === Number.POSITIVE_INFINITY ? version : sampled)
+    for (const { sampled, version } of this.flights)
+      oldest = Math.min(oldest, sampled, sampled === Number.POSITIVE_INFINITY ? version : sampled)
     return oldest
   }
 

@@ -56,8 +56,17 @@ describe('filters', () => {
   })
 
   it('defaults only count before the batch, and drop groups without a difference after it', () => {
-    const enforced = (tables: typeof PreBatchFilters | typeof PostBatchFilters) => tables.parse(undefined).map(({ type, enforce }) => [type, enforce])
-    expect(enforced(PreBatchFilters)).toEqual([['gibberish', false], ['repetition', false], ['zero_advantage', false]])
-    expect(enforced(PostBatchFilters)).toEqual([['gibberish', false], ['repetition', false], ['zero_advantage', true]])
+    const enforced = (tables: typeof PreBatchFilters | typeof PostBatchFilters) =>
+      tables.parse(undefined).map(({ type, enforce }) => [type, enforce])
+    expect(enforced(PreBatchFilters)).toEqual([
+      ['gibberish', false],
+      ['repetition', false],
+      ['zero_advantage', false],
+    ])
+    expect(enforced(PostBatchFilters)).toEqual([
+      ['gibberish', false],
+      ['repetition', false],
+      ['zero_advantage', true],
+    ])
   })
 })

@@ -25,7 +25,10 @@ export interface ResumeOptions {
  * The step that the trainer goes on with, and the progress behind the last batch that was shipped for it or a later step: those batches are trained as they are.
  * Throws `RESUME_IMPOSSIBLE` where the step has no checkpoint.
  */
-export function findProgress({ checkpoints, shipped, resumeStep, trainerSteps }: ResumeOptions): { readonly step: number; readonly progress: Progress } {
+export function findProgress({ checkpoints, shipped, resumeStep, trainerSteps }: ResumeOptions): {
+  readonly step: number
+  readonly progress: Progress
+} {
   const steps = trainerSteps ?? checkpointSteps(checkpoints)
   const step = resumeStep === -1 ? steps.at(-1) : resumeStep
   if (step === undefined)
@@ -34,7 +37,8 @@ export function findProgress({ checkpoints, shipped, resumeStep, trainerSteps }:
       hint: 'Remove ckpt.resume_step, or set output_dir to the run to go on with.',
     })
   const last = lastInRow(shipped, step)
-  if (last !== undefined) return { step, progress: parseProgress(shipped.progressOf(last), join('rollouts', `step_${last}`, 'progress.json')) }
+  if (last !== undefined)
+    return { step, progress: parseProgress(shipped.progressOf(last), join('rollouts', `step_${last}`, 'progress.json')) }
   const progress = readCheckpoint(checkpoints, step)
   if (progress === undefined)
     throw new TrilithonError(

@@ -33,7 +33,12 @@ export class Gate {
   }
 
   get isOpen(): boolean {
-    return this.lead <= this.level
+    return this.isOpenAt(this.state.step)
+  }
+
+  /** Whether episodes may be started when that is the next batch. */
+  isOpenAt(step: number): boolean {
+    return step - this.state.version <= this.level
   }
 
   /** Whether batch `step` may be shipped now. */

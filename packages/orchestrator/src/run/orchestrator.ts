@@ -36,6 +36,8 @@ export class Orchestrator {
   #saveFailure: { readonly reason: unknown } | undefined
   #nextGroup: number
   #isDraining = false
+  /** A batch is on its way out: what is started now is for the one behind it. */
+  #isSending = false
   #emptyBatches = 0
   /** Evaluations up to this step were begun. */
   #evaluatedStep: number
@@ -69,7 +71,7 @@ export class Orchestrator {
     this.#dispatcher = new Dispatcher({
       ...{ router: parts.router, fleet: parts.fleet, clock, log, facts: parts.facts, policy: this.#gate.state },
       ...{ maxInflight: settings.maxInflight, tasksPerMinute: settings.tasksPerMinute },
-      mayTrain: () => !this.#isDraining && this.#gate.isOpen,
+      mayTrain: () => !this.#isDraining && this.#gate.isOpenAt(this.#gate.state.step + Number(this.#isSending)),
       nextTrain: () => this.#nextTrain(),
       nextEval: () => this.#evals.next(),
     })
@@ -206,11 +208,14 @@ export class Orchestrator {
     this.#totals.total_tokens += tokensOf(rollouts)
     this.#totals.total_samples += samples.length
     this.#totals.total_problems += new Set(rollouts.map(({ group }) => group)).size
+    this.#isSending = true
+    const progress = this.#progress(step + 1)
     await files.saveRecords(step, 'train_rollouts.jsonl', records)
     const sentMs = clock.nowMs()
-    await sender.send(step, samples, this.#progress(step + 1))
+    await sender.send(step, samples, progress)
     // Right after the send: lead counts this batch from here on.
     state.step = step + 1
+    this.#isSending = false
     const nowMs = clock.nowMs()
     const times = { step: (nowMs - this.#shippedMs) / 1000, send: (nowMs - sentMs) / 1000, save_ckpt: this.#checkpoint() }
     this.#shippedMs = nowMs
@@ -227,11 +232,15 @@ export class Orchestrator {
     this.#dispatcher.wake()
     if (this.#emptyBatches < maxEmptyBatches) return
     const hits = new Set(batch.flatMap(({ filters }) => Object.entries(filters.hits).flatMap(([name, isHit]) => (isHit ? [name] : []))))
-    throw new TrilithonError('BATCHES_EMPTY', `${maxEmptyBatches} batches in a row had nothing to train on; filtered by ${[...hits].join(', ')}`, {
-      path: 'orchestrator.post_batch_filters',
-      hint: 'Look into the rewards: a group teaches something only where they differ.',
-      details: { step },
-    })
+    throw new TrilithonError(
+      'BATCHES_EMPTY',
+      `${maxEmptyBatches} batches in a row had nothing to train on; filtered by ${[...hits].join(', ')}`,
+      {
+        path: 'orchestrator.post_batch_filters',
+        hint: 'Look into the rewards: a group teaches something only where they differ.',
+        details: { step },
+      },
+    )
   }
 
   #progress(step: number): Progress {
@@ -257,7 +266,8 @@ export class Orchestrator {
     const { state } = this.#gate
     this.#isDraining = true
     await this.#dispatcher.cancel(({ plan }) => plan.kind === 'train', 'end')
-    const isDue = () => this.#evaluatedStep < state.step && evals.some(({ interval }) => isBetween(this.#evaluatedStep, state.step, interval))
+    const isDue = () =>
+      this.#evaluatedStep < state.step && evals.some(({ interval }) => isBetween(this.#evaluatedStep, state.step, interval))
     while (!signal.aborted && (isDue() || !this.#evals.isIdle)) {
       if (this.#saveFailure !== undefined) throw this.#saveFailure.reason
       await this.#wake.next()

@@ -11,7 +11,8 @@ const rows = (letters: string): OpaquePayload => ({
   dtype: 'uint8',
 })
 const lettersOf = (payload: OpaquePayload | undefined) =>
-  payload && Array.from({ length: payload.shape[0] ?? 0 }, (_, row) => String.fromCharCode(payload.data[row * layout.rowBytes] ?? 0)).join('')
+  payload &&
+  Array.from({ length: payload.shape[0] ?? 0 }, (_, row) => String.fromCharCode(payload.data[row * layout.rowBytes] ?? 0)).join('')
 
 function turn(prompt: readonly number[], completion: readonly number[], more: Partial<Turn> & { readonly version?: number } = {}): Turn {
   const { version = 0, ...given } = more
@@ -38,7 +39,10 @@ describe('merging turns', () => {
   })
 
   it('a turn that extends the last one goes on with its sample', () => {
-    const [sample, ...others] = buildSamples([turn([1, 2], [3, 4], { version: 5 }), turn([1, 2, 3, 4, 5, 6], [7, 8], { version: 6, temperature: 2 })])
+    const [sample, ...others] = buildSamples([
+      turn([1, 2], [3, 4], { version: 5 }),
+      turn([1, 2, 3, 4, 5, 6], [7, 8], { version: 6, temperature: 2 }),
+    ])
     expect(others).toEqual([])
     expect(sample && plain(sample)).toEqual({ prompt: [1, 2], completion: [3, 4, 5, 6, 7, 8], mask: '110011' })
     expect([...(sample?.logprobs ?? [])]).toEqual([-3 / 8, -4 / 8, 0, 0, -7 / 8, -1])
@@ -71,7 +75,11 @@ describe('merging turns', () => {
   })
 
   it('trains every sampled token once, with what was sampled, whatever the turns', () => {
-    const step = fc.record({ keep: fc.nat(12), news: fc.array(fc.nat(3), { maxLength: 3 }), said: fc.array(fc.nat(3), { minLength: 1, maxLength: 4 }) })
+    const step = fc.record({
+      keep: fc.nat(12),
+      news: fc.array(fc.nat(3), { maxLength: 3 }),
+      said: fc.array(fc.nat(3), { minLength: 1, maxLength: 4 }),
+    })
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 7 }), (steps) => {
         let tokens: number[] = [0]
@@ -101,7 +109,10 @@ describe('routed experts', () => {
   })
 
   it('of later turns add their new rows', () => {
-    const whole = [turn([1, 2], [3, 4], { routedExperts: rows('abc') }), turn([1, 2, 3, 4, 5, 6], [7, 8], { routedExperts: rows('xyzdefg') })]
+    const whole = [
+      turn([1, 2], [3, 4], { routedExperts: rows('abc') }),
+      turn([1, 2, 3, 4, 5, 6], [7, 8], { routedExperts: rows('xyzdefg') }),
+    ]
     expect(lettersOf(buildSamples(whole)[0]?.routedExperts)).toBe('abcdefg')
     // The same from an engine that was asked for the rows from token 3 on.
     const suffix = [whole[0] as Turn, turn([1, 2, 3, 4, 5, 6], [7, 8], { routedExperts: rows('defg') })]

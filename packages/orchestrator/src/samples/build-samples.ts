@@ -31,8 +31,7 @@ function extendsTurn(prompt: Uint32Array, turn: Turn): boolean {
   const length = lengthOf(turn)
   if (length > prompt.length) return false
   return (
-    bytesOf(prompt, before).equals(bytesOf(turn.promptIds)) &&
-    bytesOf(prompt.subarray(before, length)).equals(bytesOf(turn.completionIds))
+    bytesOf(prompt, before).equals(bytesOf(turn.promptIds)) && bytesOf(prompt.subarray(before, length)).equals(bytesOf(turn.completionIds))
   )
 }
 

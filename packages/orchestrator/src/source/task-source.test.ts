@@ -60,7 +60,11 @@ describe('a position', () => {
         expect(rest.filter((_, place) => place < count).map(String).length).toBe(count)
         for (const task of again) expect(rest).toContainEqual(task)
         const fresh = [...rest]
-        for (const task of again) fresh.splice(fresh.findIndex((one) => one.environment === task.environment && one.index === task.index), 1)
+        for (const task of again)
+          fresh.splice(
+            fresh.findIndex((one) => one.environment === task.environment && one.index === task.index),
+            1,
+          )
         expect(fresh.length).toBe(count - again.length)
       }),
       { numRuns: 60 },
