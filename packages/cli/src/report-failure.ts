@@ -8,14 +8,18 @@ export function reportFailure(
   host: CommandLineHost,
   options: { readonly json: boolean; readonly verbose: boolean },
 ): number {
-  const known = TrilithonError.is(error)
-    ? error
-    : new TrilithonError('INVARIANT_BROKEN', error instanceof Error ? error.message : String(error), {
-        hint: 'This is a fault of Trilithon; report it with the output of --verbose.',
-        cause: error,
-      })
+  const known = knownError(error)
   if (options.json) host.stdout.write(`${JSON.stringify({ error: known.toJSON() })}\n`)
   else host.stderr.write(renderError(known, { colors: usesColors(host.stderr, host.environment) }))
   if (options.verbose) host.stderr.write(renderCauses(known))
   return known.exitStatus
+}
+
+/** An error with a code: what has none is a fault of ours. */
+export function knownError(error: unknown): TrilithonError {
+  if (TrilithonError.is(error)) return error
+  return new TrilithonError('INVARIANT_BROKEN', error instanceof Error ? error.message : String(error), {
+    hint: 'This is a fault of Trilithon; report it with the output of --verbose.',
+    cause: error,
+  })
 }

@@ -7,7 +7,8 @@ import { reverseTextCommand } from './commands/reverse-text.ts'
 import { roleCommands } from './commands/role.ts'
 import { schemaCommand } from './commands/schema.ts'
 import type { CommandLineHost } from './host.ts'
-import { reportFailure } from './report-failure.ts'
+import { knownError, reportFailure } from './report-failure.ts'
+import { tellLauncher } from './tell-launcher.ts'
 
 /**
  * Runs one command and resolves to its exit status: 0 done, 1 run failed, 2 configuration or usage, 3 not available here, 130 interrupted.
@@ -50,6 +51,7 @@ export async function runCommandLine(argv: readonly string[], host: CommandLineH
   } catch (error) {
     // commander has written its own sentence already; --help is not a failure.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+    await tellLauncher(argv[0] ?? '', knownError(error))
     return reportFailure(error, host, { json: argv.includes('--json'), verbose: argv.includes('--verbose') })
   }
 }

@@ -4,6 +4,9 @@ import { TrilithonError } from '@trilithon/core'
 import { isRoleEvent, launchedVariable, type RoleEvent, reviveError } from '@trilithon/monitor'
 import type { RoleEnd, RolePlan } from './launcher.ts'
 
+/** Variable of the environment that tells a role its name, where there are several of its kind. */
+export const roleVariable = 'TRILITHON_ROLE'
+
 /** Milliseconds that the last messages of a process may take behind its end. */
 const drainMs = 500
 /** Milliseconds that killed processes may take to be gone. */
@@ -31,7 +34,7 @@ export class RoleProcess {
     try {
       this.#child = spawn(program, words, {
         cwd: workingDirectory,
-        env: { ...plan.environment, [launchedVariable]: '1' },
+        env: { ...plan.environment, [launchedVariable]: '1', [roleVariable]: plan.name },
         // Output goes straight into the file: nothing is lost with the launcher.
         stdio: ['ignore', log, log, 'ipc'],
         // JSON has no NaN, and metrics may.

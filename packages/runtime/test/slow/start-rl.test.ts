@@ -1,0 +1,201 @@
+/** Budget: 30 s. `startRl` from composition to end, with processes that play the roles. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createLocalLauncher } from '../../src/process/rl/local-launcher.ts'
+import { startRl } from '../../src/process/start-rl.ts'
+import { Folder } from '../compose-in-folder.ts'
+
+const fake = fileURLToPath(new URL('../../src/process/rl/__fixtures__/fake-role.mjs', import.meta.url))
+const file = `max_steps = 3
+output_dir = "out"
+[model]
+name = "model"
+[ckpt]
+[trainer]
+[orchestrator.renderer]
+name = "default"
+[[orchestrator.train.env]]
+id = "reverse-text"
+[inference.server]
+port = 18473
+`
+
+let folder: Folder
+beforeEach(() => {
+  folder = new Folder().write({ 'rl.toml': file, 'model/config.json': '{}' })
+})
+afterEach(() => folder.remove())
+
+async function run(
+  argv: readonly string[] = [],
+  behaviours: object = {},
+  output: { isTTY?: boolean; columns?: number } = {},
+  variables = {},
+) {
+  const environment = { PATH: process.env.PATH, ...variables, FAKE_ROLES: JSON.stringify(behaviours), FAKE_PIDS: folder.path }
+  let text = ''
+  const compose = (flags: readonly string[]) => folder.compose('rl', ['@', 'rl.toml', ...argv, ...flags])
+  const result = await startRl(await compose([]), {
+    environment,
+    colors: false,
+    output: {
+      ...output,
+      write(part: string) {
+        text += part
+      },
+    },
+    commandLine: [process.execPath, fake],
+    recompose: compose,
+    launcher: createLocalLauncher({ graceMs: 500 }),
+  }).catch((error: unknown) => ({ status: 'refused', error }) as const)
+  return { ...result, text, problem: 'error' in result ? result.error : undefined }
+}
+
+const out = (...path: readonly string[]) => join(folder.path, 'out', ...path)
+const metrics = () =>
+  readFileSync(out('metrics.jsonl'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+const checkpoint = (step: number, ...parts: readonly ('trainer' | 'orchestrator')[]) => {
+  if (parts.includes('trainer')) folder.write({ [`out/checkpoints/step_${step}/trainer/COMPLETE`]: '' })
+  if (parts.includes('orchestrator')) folder.write({ [`out/run_default/checkpoints/step_${step}/orchestrator/progress.json`]: '{}' })
+}
+
+describe('a run', () => {
+  it('leaves its folder, and lines of every role that others can read', async () => {
+    const { status, text } = await run()
+    expect(status).toBe(0)
+    expect(readdirSync(out()).sort()).toEqual(['configs', 'logs', 'metrics.jsonl'])
+    expect(readdirSync(out('configs')).sort()).toEqual(['inference.toml', 'orchestrator.toml', 'trainer.toml'])
+    expect(readdirSync(out('logs')).sort()).toEqual(['inference.log', 'orchestrator.log', 'trainer.log'])
+    const log = (name: string) => readFileSync(out('logs', `${name}.log`), 'utf8')
+    expect(log('trainer')).toContain(`@ ${out('configs', 'trainer.toml')}; threads `)
+    expect(log('inference')).toContain(`inference.toml --server.port=18473 --parallel.dp=1 --output-dir=${out()}`)
+    expect(text).toMatch(/INFO \(launcher\): starting: inference, orchestrator, trainer; logs in /)
+    expect(text).toMatch(/INFO \(inference\): ready, http:\/\/localhost:1\n/)
+    for (const step of [0, 1, 2]) {
+      expect(text).toMatch(
+        new RegExp(`SUCCESS \\(orchestrator\\): Step ${step} \\| 0\\.02s \\| Reward 0\\.${step}000 \\| Max Off-Policy 1\n`),
+      )
+      expect(text).toMatch(new RegExp(`SUCCESS \\(trainer\\): Step ${step} \\| 0\\.01s \\| .*Throughput 1000 tokens/s\n`))
+    }
+    expect(text).toMatch(/INFO \(launcher\): done: 3 steps, .*\n$/)
+    const trained = metrics().filter(({ role }) => role === 'trainer')
+    expect(trained.map(({ step }) => step)).toEqual([0, 1, 2])
+    // JSON has no NaN.
+    expect(trained[0]).toEqual({ step: 0, role: 'trainer', 'time/step': 0.01, 'perf/throughput': 1000 })
+    const own = metrics().filter(({ role }) => role === 'launcher')
+    expect(own.map(({ step }) => step)).toEqual([0, 1, 2])
+    expect(own.at(-1)).toMatchObject({ 'time/wall': expect.any(Number), 'throughput/trainer': 1000 })
+    // The roles say of themselves that they waited for three quarters of their time.
+    expect(own.at(-1)['idle/trainer']).toBeCloseTo(0.75, 5)
+  })
+
+  it('shows a block on a terminal that says who waits for whom', async () => {
+    const { text } = await run(
+      ['--max-steps', '30'],
+      { orchestrator: { steps: 30 }, trainer: { steps: 30 } },
+      { isTTY: true, columns: 100 },
+    )
+    const last = text.slice(text.lastIndexOf('\u001b[J'))
+    expect(last).toMatch(/rl +step 30\/30 {2}elapsed 0:\d\d {2}ETA 0:00/)
+    expect(last).toMatch(/reward +2\.9000 ▁.*█/)
+    expect(last).toMatch(/tokens\/s +inference \d+ {2}trainer 1000/)
+    expect(last).toMatch(/trainer +done, step 29 +waits 75 %/)
+    expect(text).not.toContain('SUCCESS')
+  })
+
+  it('ends with the cause when a role fails, and with the exit status of that', async () => {
+    const { status, problem } = await run([], { trainer: { does: 'throw' }, orchestrator: { steps: 1e6 } })
+    expect(status).toBe(1)
+    expect(problem).toMatchObject({ code: 'ROLE_ENDED', message: expect.stringContaining('Error: trainer broke') })
+  })
+
+  it('ends in order by SIGTERM with 130', async () => {
+    const forever = { steps: 1e6 }
+    const ended = run([], { trainer: forever, orchestrator: forever })
+    while (!existsSync(out('metrics.jsonl'))) await new Promise((resolve) => setTimeout(resolve, 20))
+    process.emit('SIGTERM', 'SIGTERM')
+    expect(await ended).toMatchObject({ status: 130, problem: undefined })
+    expect(readFileSync(out('logs', 'trainer.log'), 'utf8')).toContain('asked to end')
+  })
+})
+
+describe('before anything starts', () => {
+  let server: Server | undefined
+  afterEach(() => server?.close())
+
+  it('all that is wrong is said at once, and nothing is changed', async () => {
+    server = createServer()
+    await new Promise<void>((resolve) => server?.listen({ host: 'localhost', port: 18473 }, () => resolve()))
+    checkpoint(5, 'trainer')
+    const { problem } = await run()
+    expect(problem).toMatchObject({
+      code: 'CONFIG_INVALID',
+      exitStatus: 2,
+      problems: [
+        { code: 'PORT_IN_USE', path: 'inference.server.port', message: expect.stringContaining('18473') },
+        { code: 'OUTPUT_UNUSABLE', hint: expect.stringContaining('--clean-output-dir') },
+      ],
+    })
+    expect(existsSync(out('configs'))).toBe(false)
+    expect((await run(['--clean-output-dir'])).problem).toMatchObject({ code: 'PORT_IN_USE' })
+    expect(existsSync(out('checkpoints'))).toBe(true)
+  })
+
+  it('a used folder is cleaned when that is asked for, unless the user protects it or the run needs what is in it', async () => {
+    checkpoint(5, 'trainer')
+    const cleaning = await run(['--clean-output-dir'], {}, {}, { NEVER_CLEAN_OUTPUT_DIR: '1' })
+    expect(cleaning.problem).toMatchObject({ code: 'OUTPUT_UNUSABLE', message: expect.stringContaining('holds another run') })
+    mkdirSync(out('model'))
+    writeFileSync(out('model', 'config.json'), '{}')
+    expect((await run(['--clean-output-dir', '--model.name', 'out/model'])).problem).toMatchObject({
+      code: 'OUTPUT_UNUSABLE',
+      message: expect.stringContaining('out/model'),
+    })
+    expect(await run(['--clean-output-dir'])).toMatchObject({ status: 0 })
+    expect(existsSync(out('checkpoints'))).toBe(false)
+  })
+
+  it('a resume goes on from the last step that both have, written as that step for every role', async () => {
+    for (const step of [2, 4]) checkpoint(step, 'trainer', 'orchestrator')
+    checkpoint(6, 'trainer')
+    checkpoint(8, 'orchestrator')
+    const line = (step: number, key: string) => `{"step":${step},"role":"x","${key}":1,"time/wall":${step + 1}}\n`
+    writeFileSync(
+      out('metrics.jsonl'),
+      [line(3, 'loss'), line(4, 'eval/a/avg@1'), line(4, 'loss'), line(5, 'loss'), '{"step":6,"l'].join(''),
+    )
+    const { status, text } = await run(['--ckpt.resume-step', '-1', '--max-steps', '9'])
+    expect(status).toBe(0)
+    expect(text).toContain('going on behind step 4')
+    for (const root of ['trainer', 'orchestrator'])
+      expect(readFileSync(out('configs', `${root}.toml`), 'utf8')).toMatch(/\[ckpt\]\n(?:[^[]*\n)?resume_step = 4\n/)
+    expect(readdirSync(out('checkpoints')).sort()).toEqual(['step_2', 'step_4', 'step_6.unpaired-0'])
+    const before = metrics().filter(({ role }) => role === 'x')
+    expect(before.map((values) => [values.step, Object.keys(values)[2]])).toEqual([
+      [3, 'loss'],
+      [4, 'eval/a/avg@1'],
+    ])
+    // The clock of the run goes on.
+    expect(metrics().find(({ role }) => role === 'launcher')['time/wall']).toBeGreaterThan(5)
+  })
+
+  it('a resume that is impossible lists what there is', async () => {
+    checkpoint(2, 'trainer')
+    checkpoint(4, 'orchestrator')
+    const { problem } = await run(['--ckpt.resume-step', '-1'])
+    expect(problem).toMatchObject({
+      code: 'RESUME_IMPOSSIBLE',
+      exitStatus: 2,
+      message: expect.stringMatching(/trainer 2 in .*orchestrator 4 in/),
+      details: { trainer: [2], orchestrator: [4] },
+    })
+    checkpoint(2, 'orchestrator')
+    expect((await run(['--ckpt.resume-step', '4'])).problem).toMatchObject({ hint: 'Resume from one of: 2.' })
+  })
+})
