@@ -55,12 +55,12 @@ async function runRole(root: RootName, words: readonly string[], host: CommandLi
   }
   refuseStart(root, composition, unavailable, missingRolesSentence)
   const colors = usesColors(host.stderr, host.environment)
-  const options = { environment, output: host.stdout, colors }
+  const commandLine = [process.execPath, ...process.execArgv, fileURLToPath(new URL('../main.js', import.meta.url))] as const
+  const options = { environment, output: host.stdout, colors, commandLine }
   const { status, error } =
     root === 'rl'
       ? await startRl(composition, {
           ...options,
-          commandLine: [process.execPath, ...process.execArgv, fileURLToPath(new URL('../main.js', import.meta.url))],
           recompose: (flags) => compose({ root, argv: [...argv, ...flags], workingDirectory, environment }),
         })
       : await startRole(composition, options)

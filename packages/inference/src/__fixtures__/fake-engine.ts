@@ -34,7 +34,7 @@ export interface FakeEngine extends Engine {
 
 /** What a token of that request at that place is: a function of seed, place and version. */
 export function fakeToken(seed: bigint, place: number, vocabSize: number): number {
-  return Number(BigInt.asUintN(32, (seed + 1n) * 2654435761n + BigInt(place) * 40503n) % BigInt(vocabSize))
+  return Number(BigInt.asUintN(32, (BigInt.asUintN(64, seed) + 1n) * 2654435761n + BigInt(place) * 40503n) % BigInt(vocabSize))
 }
 
 /** Row of fake experts: the place of the token, so that a shifted or foreign row is seen. */

@@ -23,7 +23,7 @@ export async function startFake(engineOptions: FakeEngineOptions = {}, options: 
   const folder = mkdtempSync(join(tmpdir(), 'trilithon-serve-'))
   const server = await createInferenceServer({
     ...{ engine, model: 'm', modelFolder: folder, text: null, host: '127.0.0.1', port: 0, apiKey: null, returnsRoutedExperts: false },
-    ...{ seed: 0, rank: 0, livenessTimeoutMs: 30_000, log: silentLogger },
+    ...{ seed: 0, livenessTimeoutMs: 30_000, log: silentLogger },
     ...options,
   })
   const { url } = server

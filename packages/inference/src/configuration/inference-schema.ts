@@ -42,6 +42,11 @@ export const InferenceSchema = z.strictObject({
     .strictObject({
       host: z.string().min(1).nullable().default(null).describe('Address to listen on; null is this machine only.'),
       port: port.default(8000).describe('TCP port; the k-th engine process listens on `port` + k.'),
+      api_key_var: z
+        .string()
+        .min(1)
+        .default('VLLM_API_KEY')
+        .describe('Variable of the environment that holds the key of requests; the same as `client.api_key_var` of those who ask.'),
       liveness_timeout_seconds: z.number().gt(0).default(30).describe('Seconds without progress after which the engine counts as dead.'),
     })
     .prefault({})
@@ -100,8 +105,15 @@ export const InferenceSchema = z.strictObject({
     .discriminatedUnion('type', [
       z.strictObject({
         type: z.literal('single_node').describe('One machine.'),
-        gpus_per_node: z.int().min(1).default(8).describe('GPUs of a node.'),
-        backend_port: port.default(8100).describe('TCP port of the first engine behind a router.'),
+        gpus_per_node: z
+          .int()
+          .min(1)
+          .default(8)
+          .meta({ description: 'GPUs of a node.', externalOnly: 'The embedded engine computes on the cores of this machine.' }),
+        backend_port: port.default(8100).meta({
+          description: 'TCP port of the first engine behind a router.',
+          externalOnly: 'On one node no router process is started.',
+        }),
       }),
     ])
     .prefault({ type: 'single_node' })

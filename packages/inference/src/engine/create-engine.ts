@@ -9,12 +9,21 @@ import type { EngineWorkerData } from './engine-worker.ts'
 
 /**
  * Starts an engine: reads the model in a thread of its own, and resolves when it can serve. Throws what reading the model throws (`MODEL_NOT_FOUND`,
- * `CHECKPOINT_INVALID`, …) and `CONFIG_VALUE_INVALID` for sizes that do not fit together.
+ * `CHECKPOINT_INVALID`, …) and `CONFIG_VALUE_INVALID` for sizes that do not fit together. `signal` gives up the reading: then `ENGINE_FAILED`.
  */
-export async function createEngine(options: EngineOptions, log: Logger = silentLogger): Promise<Engine> {
+export async function createEngine(options: EngineOptions, log: Logger = silentLogger, signal?: AbortSignal): Promise<Engine> {
   const host = hostOptions(options)
   const port = options.thread === 'here' ? startHere(host) : startThread(host)
-  return EngineProxy.start(port, { store: options.store ?? null, log })
+  const stop = () => {
+    port.stop()
+    void port.close()
+  }
+  signal?.addEventListener('abort', stop, { once: true })
+  try {
+    return await EngineProxy.start(port, { store: options.store ?? null, log })
+  } finally {
+    signal?.removeEventListener('abort', stop)
+  }
 }
 
 function startThread(options: HostOptions): ProxyPort {

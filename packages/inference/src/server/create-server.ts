@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net'
-import { type Logger, TrilithonError } from '@trilithon/core'
+import type { Logger } from '@trilithon/core'
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { Engine } from '../engine/engine.ts'
 import { ActiveRequests } from './active-requests.ts'
@@ -7,6 +7,7 @@ import { addAdminRoutes } from './admin-routes.ts'
 import { createKeyCheck } from './authorise.ts'
 import { addGenerateRoute } from './generate-route.ts'
 import { failureOf, HttpFailure } from './http-failure.ts'
+import { listenFailure } from './prepare-inference.ts'
 import { RequestMetrics } from './request-metrics.ts'
 import { createSeeds } from './seeds.ts'
 import type { ServerContext, TextTools } from './server-context.ts'
@@ -30,8 +31,6 @@ export interface InferenceServerOptions {
   readonly apiKey: string | null
   readonly returnsRoutedExperts: boolean
   readonly seed: number
-  /** Which of several engines this is. */
-  readonly rank: number
   readonly livenessTimeoutMs: number
   readonly log: Logger
 }
@@ -59,9 +58,10 @@ export async function createInferenceServer(options: InferenceServerOptions): Pr
     startedAt: Math.floor(Date.now() / 1000),
     returnsRoutedExperts: options.returnsRoutedExperts,
     livenessTimeoutMs: options.livenessTimeoutMs,
-    metrics: new RequestMetrics({ model, info: engine.info, stats, rank: options.rank }),
+    metrics: new RequestMetrics({ model, info: engine.info, stats }),
     weights: new WeightUpdates({ engine, active, modelFolder: options.modelFolder, log }),
-    nextSeed: createSeeds(options.seed, options.rank),
+    // Engines of one run have ports of their own, and so seeds of their own.
+    nextSeed: createSeeds(options.seed, port),
     closing: () => closing,
   }
   const onEngineEnd = (error?: unknown) => {
@@ -157,17 +157,6 @@ async function listen(server: FastifyInstance, host: string, port: number): Prom
     await server.listen({ host, port })
   } catch (cause) {
     await server.close()
-    const { code, message } = cause as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE')
-      throw new TrilithonError('PORT_IN_USE', `port ${port} of ${host} is in use`, {
-        path: 'server.port',
-        hint: 'Choose another with --server.port, or end what listens there.',
-        cause,
-      })
-    throw new TrilithonError('CONFIG_VALUE_INVALID', `the server cannot listen on ${host}, port ${port}: ${message}`, {
-      path: 'server.host',
-      hint: 'Give an address of this machine.',
-      cause,
-    })
+    throw listenFailure(host, port, cause as NodeJS.ErrnoException)
   }
 }

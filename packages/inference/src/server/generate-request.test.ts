@@ -68,6 +68,7 @@ test.each([
   ['output_mode', body({ output_mode: 'text' })],
   ['stream_options.continuous_usage_stats', body({ stream_options: { continuous_usage_stats: true } })],
   ['sampling_params.temperature', body({}, { temperature: -1 })],
+  ['sampling_params.temperature', body({}, { temperature: 1e-9 })],
   ['sampling_params.temperature', body({}, { temperature: Number.POSITIVE_INFINITY })],
   ['sampling_params.top_p', body({}, { top_p: 0 })],
   ['sampling_params.top_k', body({}, { top_k: -2 })],
@@ -106,10 +107,10 @@ it('fills the context where max_tokens says nothing or too much', () => {
   expect(parse(body({}, { max_tokens: 5 })).sampling.maxTokens).toBe(5)
 })
 
-it('gives a request without a seed the next one, and reads a negative seed as its 64 bits', () => {
+it('gives a request without a seed the next one, and takes a negative one', () => {
   expect(parse(body()).sampling.seed).toBe(7n)
   expect(parse(body({}, { seed: 3 })).sampling.seed).toBe(3n)
-  expect(parse(body({}, { seed: -1 })).sampling.seed).toBe(2n ** 64n - 1n)
+  expect(parse(body({}, { seed: -1 })).sampling.seed).toBe(-1n)
 })
 
 it('refuses routed_experts_prompt_start where no experts are returned', () => {

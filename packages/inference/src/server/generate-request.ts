@@ -41,6 +41,8 @@ function unsupported(...harmless: readonly (string | number | boolean)[]) {
     })
     .optional()
 }
+/** 0, or far enough from it that logits over it are numbers. */
+const temperature = z.number().refine((value) => value === 0 || (value >= 1e-6 && value <= 1e6), 'must be 0, or from 1e-6 to 1e6')
 /** A switch about text, which an answer of token ids has none of. */
 const textOnly = z.boolean().nullish()
 const ids = z.array(z.int().min(0).max(0xffff_ffff))
@@ -50,7 +52,7 @@ const withDefault = <Schema extends z.ZodType<number | boolean>>(schema: Schema,
 
 const SamplingParams = z.strictObject({
   n: withDefault(z.int().min(1).max(maxCompletions), 1),
-  temperature: withDefault(z.number().min(0), 1),
+  temperature: withDefault(temperature, 1),
   top_p: withDefault(z.number().gt(0).max(1), 1),
   top_k: withDefault(z.int().min(-1), 0),
   min_p: withDefault(z.number().min(0).max(1), 0),
@@ -141,7 +143,7 @@ export function parseGenerateRequest(body: unknown, limits: RequestLimits): Gene
       topK: Math.max(0, params.top_k),
       topP: params.top_p,
       minP: params.min_p,
-      seed: params.seed == null ? limits.nextSeed() : BigInt.asUintN(64, BigInt(params.seed)),
+      seed: params.seed == null ? limits.nextSeed() : BigInt(params.seed),
       maxTokens,
       minTokens: params.min_tokens,
       stopIds: params.stop_token_ids ?? [],

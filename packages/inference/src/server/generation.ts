@@ -87,7 +87,7 @@ export class Generation {
           {
             id,
             promptIds: request.promptIds,
-            sampling: { ...sampling, seed: BigInt.asUintN(64, sampling.seed + BigInt(index)) },
+            sampling: { ...sampling, seed: BigInt.asIntN(64, sampling.seed + BigInt(index)) },
             salt: request.salt,
             tenant,
             priority: request.priority,

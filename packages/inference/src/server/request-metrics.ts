@@ -53,10 +53,11 @@ export class RequestMetrics implements GenerationObserver {
   readonly #promptTokens: Histogram
   readonly #generatedTokens: Histogram
 
-  constructor({ model, info, stats, rank }: { model: string; info: EngineInfo; stats: StatsReader; rank: number }) {
+  constructor({ model, info, stats }: { readonly model: string; readonly info: EngineInfo; readonly stats: StatsReader }) {
     this.#info = info
     this.#view = stats.createView()
-    this.#labels = { model_name: model, engine: String(rank) }
+    // A server is one engine, as far as its clients can see.
+    this.#labels = { model_name: model, engine: '0' }
     const registers = [this.#registry]
     const labelNames = Object.keys(this.#labels)
     for (const [name, [help]] of Object.entries(gauges)) new Gauge({ name, help, labelNames, registers })

@@ -9,11 +9,11 @@ function mix(value: bigint): bigint {
 }
 
 /** Seeds for requests that bring none: of one server all different, of two engines unrelated, and after a start the same again. */
-export function createSeeds(seed: number, rank: number): () => bigint {
-  const base = mix(mix(BigInt.asUintN(64, BigInt(seed))) ^ BigInt(rank))
+export function createSeeds(seed: number, engine: number): () => bigint {
+  const base = mix(mix(BigInt.asUintN(64, BigInt(seed))) ^ BigInt(engine))
   let count = 0n
   return () => {
     count += 1n
-    return mix(base ^ count)
+    return BigInt.asIntN(64, mix(base ^ count))
   }
 }
