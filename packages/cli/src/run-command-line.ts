@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander'
 import { doctorCommand } from './commands/doctor.ts'
 import { initModelCommand } from './commands/init-model.ts'
 import { newCommand } from './commands/new.ts'
+import { plotCommand } from './commands/plot.ts'
 import { pluginsCommand } from './commands/plugins.ts'
 import { reverseTextCommand } from './commands/reverse-text.ts'
 import { roleCommands } from './commands/role.ts'
@@ -36,6 +37,7 @@ export async function runCommandLine(argv: readonly string[], host: CommandLineH
     newCommand(host, finish),
     initModelCommand(host, finish),
     reverseTextCommand(host, finish),
+    plotCommand(host, finish),
   ]) {
     program.addCommand(
       command.exitOverride().configureOutput({ writeOut: (text) => host.stdout.write(text), writeErr: (text) => host.stderr.write(text) }),
