@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { invariant, KVStore, type Logger, TrilithonError } from '@trilithon/core'
+import { invariant, KVStore, type Logger } from '@trilithon/core'
 import type { InferenceSetup, Usage } from '@trilithon/inference'
 import type { InferenceConfiguration } from '@trilithon/inference/configuration'
 import { createReporter, type Reporter } from '@trilithon/monitor'
@@ -50,12 +50,9 @@ export async function startInference(composition: Composition, options: StartOpt
     writeResolved(composition)
     const context = { ...options, composition, setup, role, log, reporter }
     const result = await (setup.ports.length === 1 ? runEngine(context) : runEngines(context))
-    if (result.error !== undefined) throw result.error
-    reporter.report({ kind: 'ended', role })
+    // What it failed with is told by whoever ends the process.
+    if (result.error === undefined) reporter.report({ kind: 'ended', role })
     return result
-  } catch (error) {
-    if (TrilithonError.is(error)) reporter.report({ kind: 'failed', role, error })
-    throw error
   } finally {
     await reporter.close()
   }
