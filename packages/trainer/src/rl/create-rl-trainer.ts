@@ -234,6 +234,8 @@ class EmbeddedRlTrainer implements RlTrainer {
   }
 
   #save(): void {
+    if (this.#parts.setup.config.ckpt === null) return
+    this.#parts.listener({ kind: 'saving', step: this.version })
     const saved = this.#checkpoints.save({ step: this.version, data: this.#gate.memory, random: {}, totals: this.#totals })
     if (saved === null) return
     this.#saveSeconds = saved.seconds

@@ -31,6 +31,8 @@ export type RlEvent =
     }
   | { readonly kind: 'skipped'; readonly step: number; readonly reason: string; readonly samples: readonly string[]; readonly path: string }
   | { readonly kind: 'published'; readonly version: number; readonly seconds: number }
+  /** A checkpoint is being written, of these many steps. */
+  | { readonly kind: 'saving'; readonly step: number }
   | { readonly kind: 'saved'; readonly step: number; readonly path: string; readonly seconds: number }
   | { readonly kind: 'ended'; readonly step: number; readonly isInterrupted: boolean }
 

@@ -295,7 +295,7 @@ describe('checkpoints', () => {
     ])
     expect(readFileSync(join(folder, 'out', 'weights', 'step_5', 'chat_template.jinja'), 'utf8')).toBe('{{ messages }}')
     // The folder is a model.
-    expect(await trainTo(1, { max_steps: 1, model: { name: 'out/weights/step_5', seq_len: 32 }, output_dir: 'next' })).toHaveLength(5)
+    expect(await trainTo(1, { max_steps: 1, model: { name: 'out/weights/step_5', seq_len: 32 }, output_dir: 'next' })).toHaveLength(6)
   })
 
   it('that meet a full disk leave the one before, and the run goes on from there', async () => {

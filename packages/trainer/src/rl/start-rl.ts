@@ -1,7 +1,8 @@
 import { resolve } from 'node:path'
-import { type Logger, TrilithonError } from '@trilithon/core'
+import type { Logger } from '@trilithon/core'
 import { createReporter, type PlainError, type Reporter, type ViewOutput } from '@trilithon/monitor'
 import { BenchReport } from '../run/bench-report.ts'
+import { knownError } from '../run/known-error.ts'
 import { runTrainingThread, type ThreadEnd } from '../run/training-thread.ts'
 import { BatchFeeder } from './batch-feeder.ts'
 import type { RlBatch, RlEvent } from './rl-event.ts'
@@ -52,7 +53,7 @@ export async function runRl({ setup, output, log, signal }: RlStartOptions): Pro
     if (end === 'done') reporter.report({ kind: 'ended', role: 'trainer' })
     return end
   } catch (error) {
-    reporter.report({ kind: 'failed', role: 'trainer', error: plainError(error) })
+    reporter.report({ kind: 'failed', role: 'trainer', error: knownError(error).toJSON() as unknown as PlainError })
     throw error
   } finally {
     feeder?.close()
@@ -85,15 +86,14 @@ function tell(reporter: Reporter, log: Logger, event: RlEvent | ThreadEnd): void
     case 'published':
       log.debug('weights published', { version: event.version, seconds: event.seconds })
       return
+    case 'saving':
+      // A launcher gives a role that saves the time that it takes.
+      reporter.report({ kind: 'status', role, state: 'saving a checkpoint', values: { step: event.step } })
+      return
     case 'saved':
       log.info('checkpoint saved', { step: event.step, path: event.path, seconds: event.seconds })
       return
     case 'ended':
       log.debug('training thread ended', { isInterrupted: event.isInterrupted })
   }
-}
-
-function plainError(error: unknown): PlainError {
-  if (TrilithonError.is(error)) return { code: error.code, message: error.message, path: error.path, hint: error.hint }
-  return { code: 'INVARIANT_BROKEN', message: error instanceof Error ? error.message : String(error) }
 }

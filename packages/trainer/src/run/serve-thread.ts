@@ -1,6 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { invariant, TrilithonError } from '@trilithon/core'
+import { invariant } from '@trilithon/core'
 import { configureNative } from '@trilithon/native'
+import { knownError } from './known-error.ts'
 
 /** What the main thread gives to a training thread. */
 export interface ThreadData {
@@ -54,12 +55,11 @@ export async function serveThread<Setup, Message = never>(run: (thread: ServedTh
     configureNative({ profile, abortFlag })
     await run(thread)
   } catch (error) {
-    const known = TrilithonError.is(error)
-      ? error
-      : new TrilithonError('INVARIANT_BROKEN', error instanceof Error ? error.message : String(error), {
-          hint: 'This is a fault of Trilithon; report it with the output of --verbose.',
-        })
-    port.postMessage({ kind: 'failed', error: JSON.parse(JSON.stringify(known)), stack: error instanceof Error ? error.stack : undefined })
+    port.postMessage({
+      kind: 'failed',
+      error: JSON.parse(JSON.stringify(knownError(error))),
+      stack: error instanceof Error ? error.stack : undefined,
+    })
   } finally {
     port.close()
   }

@@ -8,6 +8,7 @@ import { liveTensors, write } from '@trilithon/tensor'
 import { failingFiles } from '@trilithon/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { SftSchema } from '../configuration/sft-schema.ts'
+import { tinyModelJson } from '../rl/__fixtures__/tiny-run.ts'
 import type { SftEvent } from './sft-event.ts'
 import { SftMetrics } from './sft-metrics.ts'
 import { runSftHere, type SftSetup } from './sft-run.ts'
@@ -152,25 +153,7 @@ describe('a run', () => {
   })
 
   it('goes on with a frozen indexer, which has no state of the optimiser (known fault 115)', async () => {
-    const json = {
-      ...modelJson,
-      model_type: 'glm_moe_dsa',
-      tie_word_embeddings: false,
-      q_lora_rank: 8,
-      kv_lora_rank: 6,
-      qk_nope_head_dim: 4,
-      qk_rope_head_dim: 4,
-      v_head_dim: 4,
-      n_routed_experts: 4,
-      num_experts_per_tok: 2,
-      moe_intermediate_size: 6,
-      n_shared_experts: 1,
-      first_k_dense_replace: 1,
-      index_n_heads: 8,
-      index_head_dim: 4,
-      index_topk: 4,
-    }
-    const model = createModel(parseModelConfig(json, 'config.json'), { seed: 1, configText: JSON.stringify(json) })
+    const model = createModel(parseModelConfig(tinyModelJson, 'config.json'), { seed: 1, configText: JSON.stringify(tinyModelJson) })
     saveModel(model, join(folder, 'sparse'), { documents: createCharTokenizer('abcdefghijklmnop').files })
     model.dispose()
     const changes = { model: { name: 'sparse' }, tokenizer: { name: 'sparse' } }
