@@ -65,6 +65,16 @@ test('texts count in bytes', () => {
   expect(unpack(writer.finish())).toBe('ü€😀')
 })
 
+test('a text that is repeated is that many texts', () => {
+  for (const count of [0, 1, 2, 3, 7, 64, 65]) {
+    const writer = new MsgpackWriter(1024)
+    writer.array(count + 1)
+    writer.repeatedText('ü€😀', count)
+    writer.text('end')
+    expect(unpack(writer.finish())).toEqual([...Array(count).fill('ü€😀'), 'end'])
+  }
+})
+
 test('words are little-endian binary', () => {
   expect(headOf((writer) => writer.words(Uint32Array.of(1, 0x01020304)), 10)).toBe('c4080100000004030201')
 })

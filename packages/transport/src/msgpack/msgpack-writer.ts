@@ -50,6 +50,21 @@ export class MsgpackWriter {
     this.#raw(encoded)
   }
 
+  /** The same text `count` times, encoded once. */
+  repeatedText(value: string, count: number): void {
+    if (count === 0) return
+    const first = this.#at
+    this.text(value)
+    const length = this.#at - first
+    // Doubles what is there until all is.
+    for (let done = 1; done < count; ) {
+      const more = Math.min(done, count - done)
+      this.#bytes.copyWithin(this.#at, first, first + more * length)
+      this.#at += more * length
+      done += more
+    }
+  }
+
   binary(value: Uint8Array): void {
     this.#header(value.length, undefined, -1, 0xc4, 0xc5, 0xc6)
     this.#raw(value)

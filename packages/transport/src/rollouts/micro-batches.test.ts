@@ -16,7 +16,7 @@ const goldenBytes = Buffer.from(golden, 'hex')
 test('the bytes are those of prime-rl', () => {
   const writer = new MsgpackWriter(256)
   writer.array(1)
-  writeMicroBatch(writer, goldenMicroBatch, [Number.NaN, 1], 'prime-rl')
+  writeMicroBatch(writer, goldenMicroBatch, Float64Array.of(Number.NaN, 1), 'prime-rl')
   expect(writer.finish()).toHaveLength(106)
   expect(Buffer.from(writer.finish()).toString('hex')).toBe(golden)
 })

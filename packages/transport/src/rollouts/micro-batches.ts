@@ -16,18 +16,13 @@ export function encodeMicroBatches(batches: readonly MicroBatch[], layout: WireL
   const writer = new MsgpackWriter(batches.reduce((sum, batch) => sum + roomOf(batch), 16))
   writer.array(batches.length)
   for (const batch of batches) {
-    writeMicroBatch(
-      writer,
-      batch,
-      perToken(batch, (sequence) => batch.rewards[sequence] ?? Number.NaN),
-      layout,
-    )
+    writeMicroBatch(writer, batch, rewardsPerToken(batch), layout)
   }
   return writer.finish()
 }
 
 /** One micro-batch; `rewards` has a number per token, NaN where there is none. */
-export function writeMicroBatch(writer: MsgpackWriter, batch: MicroBatch, rewards: readonly number[], layout: WireLayout): void {
+export function writeMicroBatch(writer: MsgpackWriter, batch: MicroBatch, rewards: Float64Array, layout: WireLayout): void {
   writer.array(layout === 'prime-rl' ? primeFields : ourFields)
   writer.integers(batch.inputIds)
   writer.booleans(batch.mask)
@@ -36,7 +31,7 @@ export function writeMicroBatch(writer: MsgpackWriter, batch: MicroBatch, reward
   writer.integers(batch.positionIds)
   writer.floats(batch.temperatures)
   writer.array(batch.inputIds.length)
-  for (const name of perToken(batch, (sequence) => batch.environments[sequence] ?? '')) writer.text(name)
+  for (const [sequence, length] of batch.sequenceLengths.entries()) writer.repeatedText(batch.environments[sequence] ?? '', length)
   writer.integers(batch.sequenceLengths)
   if (batch.teacherLogprobs === undefined) writer.nil()
   else writer.floats(batch.teacherLogprobs)
@@ -60,8 +55,11 @@ export function writeMicroBatch(writer: MsgpackWriter, batch: MicroBatch, reward
   for (const id of batch.sampleIds) writer.text(id)
 }
 
-function perToken<T>({ sequenceLengths }: MicroBatch, of: (sequence: number) => T): T[] {
-  return sequenceLengths.flatMap((length, sequence) => new Array<T>(length).fill(of(sequence)))
+function rewardsPerToken({ sequenceLengths, rewards, inputIds }: MicroBatch): Float64Array {
+  const perToken = new Float64Array(inputIds.length)
+  for (const [sequence, end] of ends(sequenceLengths).entries())
+    perToken.fill(rewards[sequence] ?? Number.NaN, end - (sequenceLengths[sequence] ?? 0), end)
+  return perToken
 }
 
 /** Bytes that a micro-batch takes at most. */

@@ -1,5 +1,6 @@
 import { closeSync, existsSync, openSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
+import type { FileLayer } from '@trilithon/core'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { fails } from '../../test/fails.ts'
@@ -56,6 +57,20 @@ describe.for(['auto', 'never'] as const)('memory-backed: %s', (memoryBacked) => 
     expect(hasReader(folder, transportFiles)).toBe(false)
     expect(() => weights.verify('one')).toThrow(fails('INVARIANT_BROKEN', /read after it was released/))
   })
+})
+
+test('the lease is there before the marker is read, the data is opened behind both', async () => {
+  const { folder } = await publishOne('never')
+  const opened: string[] = []
+  const files: FileLayer = {
+    ...transportFiles,
+    open(path, mode) {
+      opened.push(relative(folder, path))
+      return transportFiles.open(path, mode)
+    },
+  }
+  openWeights(folder, { files }).release()
+  expect(opened).toEqual([expect.stringMatching(/^readers\/\d+-/), 'STABLE', 'manifest.json', 'weights.bin'])
 })
 
 test('the checksum is CRC-32', () => {
