@@ -118,7 +118,8 @@ describe('a run', () => {
   it('ends in order by SIGTERM with 130', async () => {
     const forever = { steps: 1e6 }
     const ended = run([], { trainer: forever, orchestrator: forever })
-    while (!existsSync(out('metrics.jsonl'))) await new Promise((resolve) => setTimeout(resolve, 20))
+    while (!existsSync(out('metrics.jsonl')) || !readFileSync(out('metrics.jsonl'), 'utf8').includes('trainer'))
+      await new Promise((resolve) => setTimeout(resolve, 20))
     process.emit('SIGTERM', 'SIGTERM')
     expect(await ended).toMatchObject({ status: 130, problem: undefined })
     expect(readFileSync(out('logs', 'trainer.log'), 'utf8')).toContain('asked to end')

@@ -40,5 +40,24 @@ export function planRoles({ config, folder, environment, commandLine, cores }: P
       `--output-dir=${folder}`,
     ]),
   )
-  return [...engines, plan('orchestrator', 'orchestrator', 'work', undefined, []), plan('trainer', 'trainer', 'work', threads.trainer, [])]
+  return [
+    ...engines,
+    plan('orchestrator', 'orchestrator', 'work', undefined, clientFlags(config)),
+    plan('trainer', 'trainer', 'work', threads.trainer, []),
+  ]
+}
+
+/** Several engines are servers of their own here, and not ranks behind one, as which the configuration has them. */
+function clientFlags(config: RlConfiguration): string[] {
+  const ports = enginePorts(config)
+  const { base_url: urls } = config.orchestrator.student.client
+  const [url] = urls
+  // Who has written more than the one URL that follows from the server knows what the engines are behind.
+  if (ports.length < 2 || urls.length !== 1 || url === undefined || !URL.canParse(url) || new URL(url).port !== String(ports[0])) return []
+  const all = ports.map((port) => {
+    const one = new URL(url)
+    one.port = String(port)
+    return one.href
+  })
+  return [`--student.client.base-url=${JSON.stringify(all)}`, '--student.client.dp-rank-count=1']
 }

@@ -119,7 +119,9 @@ export function runLines(state: RunState, nowMs: number): string[] {
 }
 
 function roleText({ state, values }: RoleState, idle: number | undefined): string {
-  const known = Object.entries(values).flatMap(([key, value]) => (shownValues.has(key) ? [`${shownValues.get(key)} ${round(value)}`] : []))
+  const known = Object.entries(values).flatMap(([key, value]) =>
+    shownValues.has(key) && value > 0 ? [`${shownValues.get(key)} ${round(value)}`] : [],
+  )
   const waits = idle === undefined ? [] : [`waits ${round(100 * idle)} %`]
   return [[state, ...known].join(', ').padEnd(44), ...waits].join('  ')
 }
@@ -129,7 +131,10 @@ const shownValues: ReadonlyMap<string, string> = new Map([
   ['step', 'step'],
   ['running', 'running'],
   ['waiting', 'queued'],
-  ['inflight', 'in flight'],
+  ['dispatcher/inflight_train', 'in flight'],
+  ['dispatcher/inflight_eval', 'in evaluation'],
+  ['batch/pending_rollouts', 'finished'],
+  ['watcher/policy_version', 'version'],
   ['version', 'version'],
 ])
 

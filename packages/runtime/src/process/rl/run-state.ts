@@ -11,6 +11,7 @@ interface Sample {
   readonly atMs: number
   readonly idle: number
   readonly total: number
+  /** Generated so far; undefined for a role that tells no rate. */
   readonly tokens: number | undefined
 }
 
@@ -51,7 +52,7 @@ export class RunState {
       case 'status': {
         role.state = event.state
         role.values = event.values
-        const sample = sampleOf(event.spent ?? {}, event.values.generated_tokens, nowMs)
+        const sample = sampleOf(event.spent ?? {}, generated(role.samples.at(-1), event.values.throughput, nowMs), nowMs)
         role.samples = [...role.samples.filter(({ atMs }) => atMs > nowMs - windowMs), sample]
         role.atStep ??= sample
         return
@@ -78,8 +79,7 @@ export class RunState {
 
   /** Tokens per second of all engines over the last while; undefined where they do not tell. */
   inferenceThroughput(): number | undefined {
-    const rates = this.#engines().map(({ samples, values }) => values.throughput ?? rateBetween(samples[0], samples.at(-1)))
-    return sum(rates)
+    return sum(this.#engines().map(({ samples }) => rateBetween(samples[0], samples.at(-1))))
   }
 
   trainerThroughput(): number | undefined {
@@ -95,8 +95,7 @@ export class RunState {
   /** What a step was for the run as a whole: share of time that each role waited since the last, tokens per second of both sides. */
   stepValues(): Record<string, number> {
     const values: Record<string, number> = {}
-    const rates = this.#engines().map(({ samples, atStep, values: told }) => told.throughput ?? rateBetween(atStep, samples.at(-1)))
-    const inference = sum(rates)
+    const inference = sum(this.#engines().map(({ samples, atStep }) => rateBetween(atStep, samples.at(-1))))
     if (inference !== undefined) values['throughput/inference'] = inference
     const trainer = this.trainerThroughput()
     if (trainer !== undefined) values['throughput/trainer'] = trainer
@@ -132,6 +131,12 @@ export class RunState {
     this.rewards.push(reward)
     this.batch = { step, values }
   }
+}
+
+/** Tokens up to now: an engine tells how fast it has been since it last told. */
+function generated(before: Sample | undefined, throughput: number | undefined, nowMs: number): number | undefined {
+  if (throughput === undefined) return undefined
+  return before?.tokens === undefined ? 0 : before.tokens + (throughput * (nowMs - before.atMs)) / 1000
 }
 
 function sampleOf(spent: Values, tokens: number | undefined, atMs: number): Sample {

@@ -50,7 +50,7 @@ else say({ kind: 'ready', ...(role === 'inference' ? { url: 'http://localhost:1'
 let spent = 0
 for (let step = 0; role === 'inference' || step < steps; step++) {
   if (step === at) await misbehave()
-  say({ kind: 'status', state: 'waiting for a batch', values: { step, generated_tokens: 100 * step }, spent: { working: spent, 'waiting for a batch': 3 * spent } })
+  say({ kind: 'status', state: 'waiting for a batch', values: { step, throughput: 1000 }, spent: { working: spent, 'waiting for a batch': 3 * spent } })
   await pause(stepMs)
   spent += stepMs / 1000
   if (stopped) await pause(1e6)
