@@ -41,6 +41,14 @@ export const builtInEnvironments: readonly string[] = Object.keys(builtIn)
 export async function loadEnvironment({ id, name, args, settings, workingDirectory }: LoadEnvironmentOptions): Promise<LoadedEnvironment> {
   const bare = withoutVersion(id)
   const exported = builtIn[bare] ?? (await importEnvironment(id, bare, workingDirectory))
+  return prepareEnvironment(exported, { id, name: name ?? bare, args, settings })
+}
+
+/** Checks what a module exports and makes its dataset. Throws `ENVIRONMENT_INVALID` that lists everything that is wrong. */
+export async function prepareEnvironment(
+  exported: unknown,
+  { id, name, args, settings }: Pick<LoadEnvironmentOptions, 'id' | 'args' | 'settings'> & { readonly name: string },
+): Promise<LoadedEnvironment> {
   const faults = definitionFaults(exported)
   if (faults.length > 0) {
     throw environmentInvalid(id, faults.join('; '), 'Write `export default defineEnvironment({ … })`.')
@@ -54,7 +62,7 @@ export async function loadEnvironment({ id, name, args, settings, workingDirecto
   const dataset = await makeDataset(id, definition, parsed.data, settings)
   return {
     definition,
-    name: name ?? bare,
+    name,
     args: parsed.data,
     settings,
     size: dataset.size,

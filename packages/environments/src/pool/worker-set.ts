@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Logger, type LogLevel, TrilithonError } from '@trilithon/core'
 import { EpisodeFailure, sleep, untilAborted } from '../episode/episode-failure.ts'
@@ -8,6 +6,7 @@ import { type DescriptionMessage, type FinalMessage, inputsOf, type RunMessage }
 import type { Backend, CallOptions } from './backend.ts'
 import { callWorker } from './call-worker.ts'
 import type { WorkerDeath } from './environment-pool.ts'
+import { makeSocketFolder, removeSocketFolder } from './socket-folder.ts'
 import { WorkerProcess } from './worker-process.ts'
 
 export interface WorkerSetOptions {
@@ -36,7 +35,6 @@ export class WorkerSet implements Backend {
   description: DescriptionMessage = { name: '', scoring: 'rollout', tasks: null, eval_tasks: null }
   readonly counters = { workers: 0, deaths: 0, rerun: 0 }
   readonly #options: WorkerSetOptions
-  readonly #removeFolder = () => rmSync(this.#folder, { recursive: true, force: true })
   /** A folder of its own, so that the names of its sockets meet nobody else's. */
   readonly #folder: string
   readonly #workers = new Map<number, WorkerProcess>()
@@ -48,9 +46,8 @@ export class WorkerSet implements Backend {
 
   private constructor(options: WorkerSetOptions) {
     this.#options = options
-    this.#folder = socketFolder()
+    this.#folder = makeSocketFolder()
     this.counters.workers = options.workers
-    process.once('exit', this.#removeFolder)
   }
 
   /** Resolves when all workers are ready. Throws `ENVIRONMENT_INVALID`, `TASK_FAILED`; then nothing is left. */
@@ -74,7 +71,12 @@ export class WorkerSet implements Backend {
     const rolloutIds = inputsOf(message).map(({ rollout_id }) => rollout_id)
     let attempt = message.first_attempt
     for (;;) {
-      const worker = await this.#pick(signal, deadline)
+      // Nothing may come between the choice and the call, or many calls would choose the same.
+      let worker = this.#leastBusy(signal)
+      while (worker === undefined) {
+        await this.#untilOneIsReady(signal, deadline)
+        worker = this.#leastBusy(signal)
+      }
       const left = deadline === null ? null : Math.max(0, deadline - performance.now())
       const outcome = await callWorker(worker, {
         message: { ...message, first_attempt: attempt, deadline_ms: left },
@@ -98,8 +100,7 @@ export class WorkerSet implements Backend {
   async dispose(): Promise<void> {
     this.#disposal.abort(new EpisodeFailure('Cancelled', 'the pool was disposed of'))
     await Promise.all([...this.#workers.values()].map((worker) => worker.stop()))
-    process.off('exit', this.#removeFolder)
-    this.#removeFolder()
+    removeSocketFolder(this.#folder)
   }
 
   #spawn(index: number): WorkerProcess {
@@ -166,23 +167,17 @@ export class WorkerSet implements Backend {
     for (const wake of this.#waiting) wake()
   }
 
-  /** The ready worker with the fewest episodes, the lower index of several; waits for one that is being replaced. */
-  async #pick(signal: AbortSignal, deadline: number | null): Promise<WorkerProcess> {
-    for (;;) {
-      this.#disposal.signal.throwIfAborted()
-      if (signal.aborted) throw new EpisodeFailure('Cancelled', 'the episode was cancelled')
-      let least: WorkerProcess | undefined
-      let fewest = Number.POSITIVE_INFINITY
-      for (const worker of this.#workers.values()) {
-        if (worker.state !== 'ready' || worker.load >= fewest) continue
-        least = worker
-        fewest = worker.load
-      }
-      if (least !== undefined) return least
-      if (this.#workers.size === 0)
-        throw new EpisodeFailure('WorkerDied', `no worker can be started: ${this.#lost[0] ?? 'none was asked for'}`)
-      await this.#untilOneIsReady(signal, deadline)
+  /** The ready worker with the fewest episodes, the lower index of several; undefined while all are being replaced. */
+  #leastBusy(signal: AbortSignal): WorkerProcess | undefined {
+    this.#disposal.signal.throwIfAborted()
+    if (signal.aborted) throw new EpisodeFailure('Cancelled', 'the episode was cancelled')
+    let least: WorkerProcess | undefined
+    for (const worker of this.#workers.values()) {
+      if (worker.state === 'ready' && (least === undefined || worker.load < least.load)) least = worker
     }
+    if (least === undefined && this.#workers.size === 0)
+      throw new EpisodeFailure('WorkerDied', `no worker can be started: ${this.#lost[0] ?? 'none was asked for'}`)
+    return least
   }
 
   async #untilOneIsReady(signal: AbortSignal, deadline: number | null): Promise<void> {
@@ -222,10 +217,4 @@ function describe(worker: WorkerProcess): Promise<DescriptionMessage> {
     })
     void worker.ended.then((reason) => reject(new TrilithonError('TASK_FAILED', `worker ${worker.index}: ${reason}`)))
   })
-}
-
-/** The path of a socket has to fit into 107 bytes. */
-function socketFolder(): string {
-  const base = tmpdir().length > 60 ? '/tmp' : tmpdir()
-  return mkdtempSync(join(base, 'trilithon-env-'))
 }
