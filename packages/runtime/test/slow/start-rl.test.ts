@@ -196,7 +196,7 @@ describe('before anything starts', () => {
       message: expect.stringMatching(/trainer 2 in .*orchestrator 4 in/),
       details: { trainer: [2], orchestrator: [4] },
     })
-    checkpoint(2, 'orchestrator')
+    folder.write({ 'out/run_default/rollouts/step_1/train_rollouts.bin': '' })
     expect((await run(['--ckpt.resume-step', '4'])).problem).toMatchObject({ hint: 'Resume from one of: 2.' })
   })
 })

@@ -57,7 +57,7 @@ export async function prepareRun({ config, workingDirectory, environment }: Prep
   let resume: ResumeStep | undefined
   if (wanted !== null) {
     const trainer = join(checkpointRoot, 'checkpoints')
-    resume = attempt(() => resolveResumeStep(wanted, { trainer, orchestrator: join(folder, 'run_default', 'checkpoints') }))
+    resume = attempt(() => resolveResumeStep(wanted, { trainer, orchestrator: join(folder, 'run_default') }))
   }
   if (problems.length > 0) throw combineProblems(problems)
   prepareOutputFolder(folder, output)

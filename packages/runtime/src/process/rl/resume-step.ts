@@ -5,7 +5,7 @@ import { TrilithonError } from '@trilithon/core'
 export interface ResumeFolders {
   /** Holds `step_N/trainer`. */
   readonly trainer: string
-  /** Holds `step_N/orchestrator`. */
+  /** Folder of the orchestrator: holds `checkpoints/step_N/orchestrator` and `rollouts/step_N`. */
   readonly orchestrator: string
 }
 
@@ -16,11 +16,15 @@ export interface ResumeStep {
 }
 
 /**
- * The one step that both trainer and orchestrator can go on from: the last such for -1. Throws `RESUME_IMPOSSIBLE` with what was found.
+ * The one step that both trainer and orchestrator can go on from: the last such for -1. The orchestrator can where it has a checkpoint, and behind every batch that
+ * was shipped, whose progress lies beside it: a trainer that was interrupted has a checkpoint of a step of its own. Throws `RESUME_IMPOSSIBLE` with what was
+ * found.
  */
 export function resolveResumeStep(wanted: number, folders: ResumeFolders): ResumeStep {
   const trainer = stepsOf(folders.trainer, join('trainer', 'COMPLETE'))
-  const orchestrator = stepsOf(folders.orchestrator, join('orchestrator', 'progress.json'))
+  const saved = stepsOf(join(folders.orchestrator, 'checkpoints'), join('orchestrator', 'progress.json'))
+  const shipped = stepsOf(join(folders.orchestrator, 'rollouts'), 'train_rollouts.bin').map((step) => step + 1)
+  const orchestrator = [...new Set([...saved, ...shipped])].sort((a, b) => a - b)
   const both = trainer.filter((step) => orchestrator.includes(step))
   const step = wanted === -1 ? both.at(-1) : both.find((one) => one === wanted)
   if (step === undefined) {
