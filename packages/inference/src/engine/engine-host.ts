@@ -105,8 +105,7 @@ export class EngineHost {
     try {
       const { weights } = this.#core
       if (call.name === 'pause') this.#core.pause(call.argument.mode, answer)
-      else if (call.name === 'prepare-weights')
-        weights.prepare(call.argument.version, call.argument.path, (error) => (error === null ? answer() : refuse(error)))
+      else if (call.name === 'prepare-weights') weights.prepare(call.argument, (error) => (error === null ? answer() : refuse(error)))
       else answer(this.#do(call))
     } catch (error) {
       refuse(error)

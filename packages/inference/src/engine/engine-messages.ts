@@ -53,7 +53,7 @@ export interface CoreReport {
 export interface EngineCalls {
   pause: { readonly mode: PauseMode }
   resume: null
-  'prepare-weights': { readonly version: number; readonly path: string }
+  'prepare-weights': { readonly version: number; readonly path: string; readonly stamp: string }
   'flip-weights': { readonly version: number }
   'finish-weights': { readonly version: number }
   'weight-checksums': null

@@ -127,8 +127,8 @@ export class EngineProxy implements Engine {
     await this.#ask({ name: 'resume', argument: null })
   }
 
-  async prepareWeights({ version, path }: { readonly version: number; readonly path: string }): Promise<void> {
-    await this.#ask({ name: 'prepare-weights', argument: { version, path } })
+  async prepareWeights({ version, path, stamp = '' }: Parameters<Engine['prepareWeights']>[0]): Promise<void> {
+    await this.#ask({ name: 'prepare-weights', argument: { version, path, stamp } })
   }
 
   async flipWeights(version: number): Promise<void> {

@@ -154,8 +154,11 @@ export interface Engine {
   /** Resolves when no step runs any more: `keep` holds requests, `wait` lets them finish, `abort` ends them. Requests that arrive are held. */
   pause(mode: PauseMode): Promise<void>
   resume(): Promise<void>
-  /** Reads and checks a version beside the one that serves; repeated, it resolves to the same. The version that serves is untouched by a failure. */
-  prepareWeights(update: { readonly version: PolicyVersion; readonly path: string }): Promise<void>
+  /**
+   * Reads and checks a version beside the one that serves; repeated, it resolves to the same. The version that serves is untouched by a failure. `stamp` tells two
+   * contents of one path apart: with another one, it is read again.
+   */
+  prepareWeights(update: { readonly version: PolicyVersion; readonly path: string; readonly stamp?: string }): Promise<void>
   /** Serves the prepared version from the next step on. Needs a pause. `WEIGHTS_NOT_PREPARED` for another version than the prepared one. */
   flipWeights(version: PolicyVersion): Promise<void>
   /** Frees the version that served before. */

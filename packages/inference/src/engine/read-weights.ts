@@ -23,9 +23,10 @@ export interface ReadWeightsOptions {
  */
 export function* readWeights(options: ReadWeightsOptions): Generator<void, void> {
   const { files, path } = options
-  const isPublished = ['manifest.json', 'STABLE', 'LOCATION'].some((name) => files.exists(join(path, name)))
-  if (isPublished) yield* readPublished(options)
-  else yield* readFolder(options)
+  const has = (...names: readonly string[]) => names.some((name) => files.exists(join(path, name)))
+  // Whatever is no checkpoint is a published version, or one that is not whole, which is refused in its own words.
+  if (has('model.safetensors', 'model.safetensors.index.json') && !has('manifest.json', 'STABLE', 'LOCATION')) yield* readFolder(options)
+  else yield* readPublished(options)
 }
 
 function* readPublished({ model, path, version, profile, openWeights }: ReadWeightsOptions): Generator<void, void> {

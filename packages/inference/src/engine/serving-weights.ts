@@ -19,6 +19,8 @@ export interface ServingWeightsOptions {
 interface Held {
   readonly version: number
   readonly path: string
+  /** Tells two contents of the path apart. */
+  readonly stamp: string
   readonly model: Model
 }
 
@@ -41,7 +43,7 @@ export class ServingWeights {
   constructor(options: ServingWeightsOptions) {
     this.#options = options
     const { model, version, path } = options
-    this.#serving = { model, version, path }
+    this.#serving = { model, version, path, stamp: '' }
   }
 
   get model(): Model {
@@ -58,8 +60,8 @@ export class ServingWeights {
   }
 
   /** Begins to read a version; `settled` is called with null when it lies ready, or with what went wrong. */
-  prepare(version: number, path: string, settled: (error: unknown) => void): void {
-    const isSame = (held: Held | null) => held !== null && held.version === version && held.path === path
+  prepare({ version, path, stamp }: Omit<Held, 'model'>, settled: (error: unknown) => void): void {
+    const isSame = (held: Held | null) => held !== null && held.version === version && held.path === path && held.stamp === stamp
     if (isSame(this.#serving) || isSame(this.#prepared)) {
       settled(null)
       return
@@ -82,7 +84,7 @@ export class ServingWeights {
     const model = new Model(this.model.config, { dtype: this.model.dtype })
     model.configText = this.model.configText
     const pieces = prepareModel(model, () => readWeights({ model, path, version, profile, files, openWeights }))
-    this.#job = { version, path, model, pieces, settled: [settled] }
+    this.#job = { version, path, stamp, model, pieces, settled: [settled] }
   }
 
   /** Reads one piece. */
@@ -91,7 +93,8 @@ export class ServingWeights {
     if (job === null) return
     try {
       if (job.pieces.next().done !== true) return
-      this.#prepared = { version: job.version, path: job.path, model: job.model }
+      const { version, path, stamp, model } = job
+      this.#prepared = { version, path, stamp, model }
       this.#end(null)
     } catch (error) {
       this.#end(error)

@@ -67,7 +67,8 @@ async function answer(
     await generation.ended
     const failed = generation.completions.find(({ end }) => end?.reason === 'error')
     if (failed !== undefined) throw new HttpFailure(500, failed.end?.error?.message ?? 'the engine failed')
-    const decode = (id: number) => (text === null ? null : text.tokenizer.decode([id]))
+    // A model may have more rows than its tokeniser has tokens.
+    const decode = (id: number) => (text === null || id >= text.tokenizer.vocabularySize ? null : text.tokenizer.decode([id]))
     const about = { model, created: Math.floor(Date.now() / 1000), decode }
     if (isBinary) void reply.type(binaryMediaType).send(binaryAnswer(generation, about))
     else {

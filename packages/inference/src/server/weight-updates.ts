@@ -100,7 +100,7 @@ export class WeightUpdates {
     if (this.#prepared !== null && this.#prepared.version === version && isSame(this.#prepared, source)) return
     this.#prepared = null
     const startedMs = performance.now()
-    await this.#engine.prepareWeights({ version, path: source.path })
+    await this.#engine.prepareWeights({ version, path: source.path, stamp: source.fingerprint ?? '' })
     this.#prepared = source
     this.#log.info('weights prepared', { version, path: source.path, ms: Math.round(performance.now() - startedMs) })
   }
@@ -147,9 +147,13 @@ function isSame(known: WeightSource, given: WeightSource): boolean {
   return known.path === given.path && (given.fingerprint === null || known.fingerprint === given.fingerprint)
 }
 
+/** What holds weights, or says where they are; who reads them leaves traces of other names. */
+const weightFiles = /^(STABLE|LOCATION|.*\.(json|bin|safetensors))$/
+
 function fingerprintOf(folder: string): string | null {
   try {
     return readdirSync(folder)
+      .filter((name) => weightFiles.test(name))
       .sort()
       .map((name) => {
         const { ino, size, mtimeMs } = statSync(join(folder, name))
