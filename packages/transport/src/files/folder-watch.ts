@@ -22,16 +22,19 @@ export function watchFolders(folders: readonly string[]): FolderWatch {
     isPending = true
     wake?.()
   }
-  const drop = (folder: string) => {
-    watchers.get(folder)?.close()
-    watchers.delete(folder)
-  }
+  /** Folders whose watch broke: from then on they are looked at. */
+  const broken = new Set<string>()
   const begin = (folder: string) => {
-    if (watchers.has(folder)) return
+    if (watchers.has(folder) || broken.has(folder)) return
     try {
       const watcher = watch(folder, { persistent: false }, onChange)
-      watcher.on('error', () => drop(folder))
+      watcher.on('error', () => {
+        watcher.close()
+        broken.add(folder)
+      })
       watchers.set(folder, watcher)
+      // Something may have come between the last look and the watch.
+      isPending = true
     } catch (error) {
       // Not there yet, or no watch to be had: the next look tells.
       if ((error as NodeJS.ErrnoException).code === undefined) throw error
@@ -57,7 +60,8 @@ export function watchFolders(folders: readonly string[]): FolderWatch {
       signal?.throwIfAborted()
     },
     close() {
-      for (const folder of [...watchers.keys()]) drop(folder)
+      for (const watcher of watchers.values()) watcher.close()
+      watchers.clear()
     },
   }
 }

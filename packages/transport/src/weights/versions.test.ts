@@ -72,7 +72,7 @@ test('a watch begins above a version', async () => {
   await ended
 })
 
-test('a version is told of sooner than the folder is looked at', async () => {
+test('a version is told of sooner than the folder is looked at', { retry: 3 }, async () => {
   const run = fakeRun({ keep: 10 })
   await run.publisher.publish(1, fill(1))
   const delays: number[] = []
