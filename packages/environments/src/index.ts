@@ -28,5 +28,11 @@ export {
   reverseTextTask,
 } from './reverse-text/reverse-text.ts'
 export { reverseTextEnvironment } from './reverse-text/reverse-text-environment.ts'
+export {
+  defaultServerAddress,
+  type EnvironmentServer,
+  type EnvironmentServerOptions,
+  startEnvironmentServer,
+} from './server/environment-server.ts'
 export * from './turn-renderer.ts'
 export { runEnvironmentWorker } from './worker/run-environment-worker.ts'

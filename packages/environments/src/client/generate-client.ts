@@ -145,7 +145,7 @@ function parseAnswer({ tokenIds, fallbackVersion, wantsRoutedExperts }: Generate
 }
 
 function rejection(status: number, reason: string): Error {
-  if (status === 400 && /longer than|too long|maximum (context|model) length|max_model_len/i.test(reason))
+  if (status === 400 && /longer than|too long|leaves no room|maximum (context|model) length|max_model_len/i.test(reason))
     return new ConversationEnd('prompt_too_long', reason)
   return new EpisodeFailure('EngineRejected', `${status} ${reason}`)
 }
