@@ -204,6 +204,10 @@ test('the trainer checks the lag that the orchestrator keeps, and never a smalle
   expect(pathsOf(bound({ max_off_policy_steps: 2 }))).toEqual(['trainer.max_off_policy_steps'])
 })
 
+test('the trainer of a run does not clean the folder of others', () => {
+  expect(pathsOf(resolve({ trainer: { clean_output_dir: true } }))).toEqual(['trainer.clean_output_dir'])
+})
+
 test('deriving from a resolved configuration changes nothing', () => {
   for (const written of [{}, { rl: onNodes(), ...overNccl() }, { trainer: { model: { lora: { rank: 12, alpha: 32 } } } }] as Written[]) {
     const once = resolve(written)

@@ -85,6 +85,12 @@ function* agreementRules(config: RlConfiguration): Iterable<CheckProblem> {
       path: 'orchestrator.output_dir',
       hint: 'Set output_dir once, at the top.',
     }
+  if (trainer.clean_output_dir)
+    yield {
+      message: 'trainer.clean_output_dir would delete the folder that the other roles of the run write to',
+      path: 'trainer.clean_output_dir',
+      hint: 'Set clean_output_dir at the top instead.',
+    }
   if (trainer.max_off_policy_steps < orchestrator.max_off_policy_steps)
     yield {
       message: `trainer.max_off_policy_steps is ${trainer.max_off_policy_steps}, and the orchestrator ships samples up to ${orchestrator.max_off_policy_steps}`,

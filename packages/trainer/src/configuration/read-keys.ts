@@ -21,7 +21,7 @@ const optimKeys = [
  */
 export const trainerReadKeys: Readonly<Record<'trainer' | 'sft', readonly string[]>> = {
   trainer: [
-    ...at('', 'output_dir max_steps max_off_policy_steps numerics_profile'),
+    ...at('', 'output_dir clean_output_dir max_steps max_off_policy_steps numerics_profile'),
     ...at('model', 'name seq_len index_kl_weight debug.random_init'),
     ...at('tokenizer', 'name chat_template'),
     ...at('data.fake', 'batch_size generate_samples'),

@@ -54,6 +54,7 @@ test('defaults are those of prime-rl', () => {
     trace_path: null,
     dist_timeout_seconds: 600,
     heartbeat: null,
+    clean_output_dir: false,
     max_off_policy_steps: 8,
     max_concurrent_runs: 1,
     enable_token_export: false,

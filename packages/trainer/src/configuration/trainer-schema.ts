@@ -47,6 +47,10 @@ export const TrainerSchema = z.strictObject({
   rollout_transport: RolloutTransport,
   log: TrainerLogTable.prefault({}).describe('Log lines.'),
   ...trainerRunKeys,
+  clean_output_dir: z
+    .boolean()
+    .default(false)
+    .describe('Delete the output folder before the run of a trainer that is started by itself; under `rl` the key at the top does.'),
   max_off_policy_steps: z
     .int()
     .min(0)

@@ -46,14 +46,15 @@ export function prepareRl({ config, workingDirectory, environment }: RlPlanOptio
   const where = { workingDirectory, environment }
   const modelFolder = resolveModelFolder(config.model.name, { ...where, file: 'config.json', path: 'model.name' })
   const outputFolder = resolve(workingDirectory, config.output_dir)
+  const tokenizerFolder = tokenizerFolderOf(config, modelFolder, where)
   prepareOutputFolder(outputFolder, {
-    clean: false,
+    clean: config.clean_output_dir,
     isResume: typeof config.ckpt?.resume_step === 'number',
     checkpointRoot: checkpointRoot(config.ckpt, outputFolder, workingDirectory),
-    needed: [],
+    needed: [workingDirectory, modelFolder, ...(tokenizerFolder === null ? [] : [tokenizerFolder])],
     traces: ['metrics/trainer.jsonl', 'checkpoints', 'weights', 'skipped', 'run_default/broadcasts'],
   })
-  return { config, workingDirectory, outputFolder, modelFolder, tokenizerFolder: tokenizerFolderOf(config, modelFolder, where) }
+  return { config, workingDirectory, outputFolder, modelFolder, tokenizerFolder }
 }
 
 /** The trainer only copies the tokeniser: a model without one can be trained, a tokeniser that was named has to be there. */

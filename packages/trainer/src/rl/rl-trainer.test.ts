@@ -321,5 +321,9 @@ describe('bad input', () => {
   it('the folder of another run', async () => {
     await trainTo(1, { ckpt: null, max_steps: 1 })
     await expect((async () => trainTo(1))()).rejects.toThrow(fails('OUTPUT_UNUSABLE', /holds another run.*broadcasts/))
+    await expect((async () => trainTo(1, { clean_output_dir: true, output_dir: '.' }))()).rejects.toThrow(
+      fails('OUTPUT_UNUSABLE', /which the run needs/),
+    )
+    expect(metricsOf(await trainTo(1, { clean_output_dir: true }))).toHaveLength(1)
   })
 })

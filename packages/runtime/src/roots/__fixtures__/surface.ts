@@ -204,7 +204,7 @@ export const ourKeys: readonly string[] = [
   ...at('rl trainer inference sft', 'numerics_profile'),
   ...at('trainer.model sft.model', 'index_kl_weight'),
   'orchestrator.max_async_level',
-  'trainer.max_off_policy_steps',
+  ...at('trainer', 'max_off_policy_steps clean_output_dir'),
   'orchestrator.router[sticky].max_sessions',
   // A file for one node has it; prime-rl drops it without a word.
   'sft.deployment[multi_node].num_gpus',
