@@ -125,12 +125,14 @@ await withEngine({ ...common, kvBytes: 26 * blockBytes }, async (engine) => {
 
 const table = { type: /** @type {const} */ ('native'), cpu: { num_bytes: 2 ** 24 }, disk: null }
 const config = { 'inference.kv_cache_offload': table }
-const store = await memoryKVStore.create({ config, needs: {}, log: silentLogger, signal: new AbortController().signal })
+const run = { roles: [/** @type {const} */ ('inference')], workingDirectory: '/', numericsProfile: 'fp32', resolved: {} }
+const store = await memoryKVStore.create({ config, run, needs: {}, log: silentLogger, signal: new AbortController().signal })
 /** @type {Map<string, import('@trilithon/core').KVBlock>} */
 const put = new Map()
 const keep = store.put.bind(store)
 store.put = (entries) => {
-  for (const { key, block } of entries) put.set(`${key.salt}/${Buffer.from(key.hash).toString('hex')}`, { ...block, bytes: Uint8Array.from(block.bytes) })
+  for (const { key, block } of entries)
+    put.set(`${key.salt}/${Buffer.from(key.hash).toString('hex')}`, { ...block, bytes: Uint8Array.from(block.bytes) })
   return keep(entries)
 }
 const early = ids(33)

@@ -275,6 +275,7 @@ export class EngineCore {
     }
     for (let index = 0; index < sampling.length; index++) {
       const sequence = sampling[index] as Sequence
+      this.#scheduler.suspects.delete(sequence)
       if (!sequence.hasPromptEvent && this.#beginAnswer(sequence)) continue
       const token = tokens[index] as number
       sequence.push(token)
@@ -339,11 +340,16 @@ export class EngineCore {
     return true
   }
 
-  /** A step that failed ends its requests and no others; what it had promised to compute is forgotten. */
+  /** A step that failed is taken apart: its requests are computed alone, and the one that fails alone ends. */
   #failBatch(batch: Batch, error: unknown): void {
     if (!TrilithonError.is(error) || error.code === 'INVARIANT_BROKEN' || error.code === 'NATIVE_ABORTED') throw error
+    const [only, ...others] = batch.sequences
+    if (only === undefined || others.length > 0) {
+      this.#scheduler.suspect(batch)
+      return
+    }
     this.#scheduler.unregister(batch)
-    for (const sequence of [...batch.sequences]) this.#finish(sequence, 'error', null, { code: error.code, message: error.message })
+    this.#finish(only, 'error', null, { code: error.code, message: error.message })
   }
 
   #settlePause(): void {

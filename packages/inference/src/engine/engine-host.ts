@@ -1,5 +1,5 @@
 import { TrilithonError } from '@trilithon/core'
-import { countParameters, kvElementsPerToken, loadModel, nodeFiles } from '@trilithon/models'
+import { countParameters, kvElementsPerToken, loadModel, nodeFiles, readModelConfig } from '@trilithon/models'
 import { openWeights } from '@trilithon/transport'
 import type { EngineInfo } from './engine.ts'
 import { EngineCore } from './engine-core.ts'
@@ -28,9 +28,10 @@ export class EngineHost {
     this.#port = port
     this.#onEnd = onEnd
     const { modelFolder, version, profile, blockSize, maxRunning, prefillTokens, prefixCaching, routedExperts, hasStore } = options
+    // What can be known before the weights are read is checked before.
+    const { blocks, maxModelLen } = sizeCache(readModelConfig(modelFolder).config, options)
     const endIds = readEndIds(modelFolder, nodeFiles)
     const { model } = loadModel(modelFolder)
-    const { blocks, maxModelLen } = sizeCache(model.config, options)
     const slotBytes = kvElementsPerToken(model.config) * blockSize * 4
     const { leaving, coming } = options.slots
     const slots = { buffer: new SharedArrayBuffer((leaving + coming) * slotBytes), slotBytes, leaving, coming }

@@ -30,6 +30,8 @@ export class Scheduler {
   holdAfter = Number.POSITIVE_INFINITY
   /** Counts resets of the cache. */
   epoch = 0
+  /** Were part of a step that failed: each of them is computed alone until it has got through. */
+  readonly suspects = new Set<Sequence>()
   readonly #blocks: BlockManager
   readonly #options: SchedulerOptions
   /** By salt and tenant: every turn of a rollout has the same. */
@@ -54,12 +56,14 @@ export class Scheduler {
     const place = list.indexOf(sequence)
     if (place >= 0) list.splice(place, 1)
     this.#giveUpPages(sequence)
+    this.suspects.delete(sequence)
     sequence.state = 'ended'
   }
 
   /** Fills the batch; it is empty where nothing can be done. Pages of its rows are there when it returns. */
   fill(batch: Batch, version: number): void {
     batch.clear()
+    if (this.suspects.size > 0 && this.#fillAlone(batch, version)) return
     for (let index = 0; index < this.running.length; index++) {
       const sequence = this.running[index] as Sequence
       if (sequence.pending === 1 && this.#reserve(sequence, 1, batch)) batch.add(sequence, 1)
@@ -98,6 +102,27 @@ export class Scheduler {
     sequence.storedTo = 0
     insertInOrder(this.waiting, sequence)
     this.preemptions++
+  }
+
+  /** A step failed: all give up their pages, and those of the step are computed again one by one, so that whoever is to blame fails alone. */
+  suspect(batch: Batch): void {
+    this.unregister(batch)
+    for (const sequence of batch.sequences) this.suspects.add(sequence)
+    for (const sequence of [...this.running].reverse()) this.preempt(sequence)
+  }
+
+  #fillAlone(batch: Batch, version: number): boolean {
+    const { prefillTokens } = this.#options
+    const running = this.running.find((sequence) => this.suspects.has(sequence))
+    if (running !== undefined) {
+      const count = Math.min(running.pending, prefillTokens)
+      if (!this.#reserve(running, count, batch)) return false
+      batch.add(running, count)
+      this.#note(running, count, version)
+      return true
+    }
+    const waiting = this.waiting.find(({ state, arrival }) => state === 'waiting' && arrival <= this.holdAfter)
+    return waiting !== undefined && this.suspects.has(waiting) && this.#begin(waiting, prefillTokens, this.#room(), batch, version) > 0
   }
 
   /** Makes the full blocks of a sequence known. */
@@ -142,40 +167,31 @@ export class Scheduler {
   }
 
   #admit(batch: Batch, tokens: number, version: number): void {
-    const { blockSize, maxRunning } = this.#options
     let budget = tokens
-    // Pages that running prompts will still ask for, and one for each sequence that grows: a request that begins must not push out another.
-    let promised = 0
-    for (const sequence of this.running) promised += Math.ceil((sequence.known + 1) / blockSize) - sequence.pageCount
-    for (let index = 0; index < this.waiting.length && budget > 0 && this.running.length < maxRunning; ) {
+    let room = this.#room()
+    for (let index = 0; index < this.waiting.length && budget > 0 && this.running.length < this.#options.maxRunning; ) {
       const sequence = this.waiting[index] as Sequence
-      if (sequence.state === 'asking' || sequence.arrival > this.holdAfter) {
+      if (sequence.state === 'asking' || sequence.arrival > this.holdAfter || this.suspects.has(sequence)) {
         index++
         continue
       }
-      const room = this.#blocks.free - promised
       if (sequence === this.#blocked && room <= this.#blockedRoom) return
-      const hits = this.#findPrefix(sequence)
-      if (this.#ask(sequence, hits.length)) {
-        index++
-        continue
-      }
-      let wanted = Math.ceil((sequence.known + 1) / blockSize) - hits.length
-      for (const page of hits) if (!this.#blocks.isHeld(page)) wanted++
-      if (wanted > room && this.running.length > 0) {
-        this.#blocked = sequence
-        this.#blockedRoom = room
-        return
-      }
-      this.#blocked = null
-      this.waiting.splice(index, 1)
-      const count = Math.min(sequence.known - hits.length * blockSize, budget)
-      this.#begin(sequence, hits, count)
-      batch.add(sequence, count)
-      this.#note(sequence, count, version)
+      const count = this.#begin(sequence, budget, room, batch, version)
+      // It has asked the store, and others go first.
+      if (count < 0) continue
+      this.#blocked = count === 0 ? sequence : null
+      this.#blockedRoom = room
+      if (count === 0) return
       budget -= count
-      promised += Math.ceil((sequence.known + 1) / blockSize) - sequence.pageCount
+      room = this.#room()
     }
+  }
+
+  /** Pages that are free and that nobody who runs will ask for: a request that begins must not push out another. */
+  #room(): number {
+    let room = this.#blocks.free
+    for (const { known, pageCount } of this.running) room -= Math.ceil((known + 1) / this.#options.blockSize) - pageCount
+    return room
   }
 
   /** Pages of the longest beginning that is known. The last token is always computed: what follows it is asked for. */
@@ -201,8 +217,16 @@ export class Scheduler {
     return true
   }
 
-  #begin(sequence: Sequence, hits: readonly number[], count: number): void {
+  /** Begins a waiting request and returns the tokens that the step computes of it: 0 where there is no room, -1 where it asks the store first. */
+  #begin(sequence: Sequence, budget: number, room: number, batch: Batch, version: number): number {
     const { blockSize } = this.#options
+    const hits = this.#findPrefix(sequence)
+    if (this.#ask(sequence, hits.length)) return -1
+    let wanted = Math.ceil((sequence.known + 1) / blockSize) - hits.length
+    for (const page of hits) if (!this.#blocks.isHeld(page)) wanted++
+    // Alone, every request fits.
+    if (wanted > room && this.running.length > 0) return 0
+    this.waiting.splice(this.waiting.indexOf(sequence), 1)
     sequence.contextMin = Number.POSITIVE_INFINITY
     for (const page of hits) {
       this.#blocks.acquire(page)
@@ -212,15 +236,18 @@ export class Scheduler {
     sequence.computed = hits.length * blockSize
     sequence.registered = hits.length
     sequence.cachedTokens = sequence.computed
-    const stored = Math.max(0, Math.min(sequence.storedTo, hits.length) - sequence.storedFrom)
-    sequence.storedTokens = stored * blockSize
+    sequence.storedTokens = Math.max(0, Math.min(sequence.storedTo, hits.length) - sequence.storedFrom) * blockSize
     if (sequence.readsCache && !sequence.hasPromptEvent) {
       this.prefixQueries += sequence.known
       this.prefixHits += sequence.cachedTokens
     }
+    const count = Math.min(sequence.pending, budget)
     while (sequence.pageCount < Math.ceil((sequence.computed + count) / blockSize)) sequence.addPage(this.#blocks.allocate())
     sequence.state = 'running'
     insertInOrder(this.running, sequence)
+    batch.add(sequence, count)
+    this.#note(sequence, count, version)
+    return count
   }
 
   /** Notes what the step will compute of a sequence: who computes its pages, and which blocks are full then. */
