@@ -3,6 +3,6 @@
  *
  * @module
  */
-export { envServerRoot } from './env-server-root.ts'
+export { type EnvironmentServerConfiguration, envServerRoot } from './env-server-root.ts'
 export { EnvironmentTable, EnvironmentWorkers } from './environment-table.ts'
 export { environmentReadKeys } from './read-keys.ts'

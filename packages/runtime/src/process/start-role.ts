@@ -1,6 +1,7 @@
 import { invariant } from '@trilithon/core'
 import type { Composition } from '../compose/composition.ts'
 import type { LifecycleResult } from './lifecycle.ts'
+import { startEnvServer } from './start-env-server.ts'
 import { startInference } from './start-inference.ts'
 import { type StartOptions, startSft } from './start-sft.ts'
 import { startTrainer } from './start-trainer.ts'
@@ -8,7 +9,12 @@ import { startTrainer } from './start-trainer.ts'
 type Start = (composition: Composition, options: StartOptions) => Promise<LifecycleResult>
 
 /** By root; `missing-roles.ts` says which roots may be started. `rl` starts all of these as processes, and is the launcher's. */
-const starts: Readonly<Record<string, Start>> = { sft: startSft, trainer: startTrainer, inference: startInference }
+const starts: Readonly<Record<string, Start>> = {
+  sft: startSft,
+  trainer: startTrainer,
+  inference: startInference,
+  'env-server': startEnvServer,
+}
 
 /** Runs the one role of a composition in this process. Resolves to how it ended; throws what is wrong before anything starts. */
 export function startRole(composition: Composition, options: StartOptions): Promise<LifecycleResult> {

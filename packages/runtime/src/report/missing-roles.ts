@@ -1,7 +1,12 @@
 import type { Role } from '@trilithon/core'
 
 /** Roles whose process is part of this version, by root: the trainer of `sft` is another program than that of `rl`. */
-const builtRoles: Readonly<Record<string, readonly Role[]>> = { sft: ['trainer'], trainer: ['trainer'], inference: ['inference'] }
+const builtRoles: Readonly<Record<string, readonly Role[]>> = {
+  sft: ['trainer'],
+  trainer: ['trainer'],
+  inference: ['inference'],
+  'env-server': ['environment'],
+}
 
 /** Roots under which a role can be started. */
 export function rootsOf(role: Role): string[] {

@@ -11,9 +11,7 @@ import { objectKeys, shapeOf } from '../config/shape.ts'
 import { missingRoles } from '../report/missing-roles.ts'
 import { project } from './__fixtures__/shipped-files.ts'
 import { rootKeys, type WalkedKey } from './__fixtures__/walk-keys.ts'
-
-/** Keys that the launcher of a run reads; it is built with the roles of `rl`. */
-const launcherReadKeys = { rl: [] }
+import { launcherReadKeys } from './read-keys.ts'
 
 const readKeys: Readonly<Record<string, readonly string[]>> = {
   ...launcherReadKeys,
@@ -28,11 +26,12 @@ const composed = ['plugins', 'numerics_profile', 'dry_run']
 
 /** Sources in which the code of a root may read a key, besides its own package. */
 const readers: Readonly<Record<string, readonly string[]>> = {
+  rl: ['runtime'],
   sft: ['trainer', 'renderers', 'runtime'],
   trainer: ['trainer', 'runtime'],
   orchestrator: ['orchestrator'],
   inference: ['inference'],
-  'env-server': ['environments'],
+  'env-server': ['environments', 'runtime'],
 }
 
 /** Roots, or parts of `rl`, whose process can be started today, with every root that can start. */
