@@ -27,7 +27,7 @@ export interface PreparedRun {
 }
 
 /**
- * Looks at everything that would stop the run, reports all of it at once, and then makes the output folder ready. Throws `PORT_IN_USE`, `OUTPUT_UNUSABLE`,
+ * Looks at everything that would stop the run, reports all of it at once, and then makes the output folder ready. Throws `PORT_IN_USE`, `FEATURE_UNAVAILABLE`, `OUTPUT_UNUSABLE`,
  * `RESUME_IMPOSSIBLE`, or several of them as `CONFIG_INVALID`; then nothing has been changed.
  */
 export async function prepareRun({ config, workingDirectory, environment }: PrepareRunOptions): Promise<PreparedRun> {
@@ -52,6 +52,17 @@ export async function prepareRun({ config, workingDirectory, environment }: Prep
       return undefined
     }
   }
+  if (config.deployment.num_train_gpus > 1)
+    problems.push(
+      new TrilithonError(
+        'FEATURE_UNAVAILABLE',
+        `deployment.num_train_gpus is ${config.deployment.num_train_gpus}, and one process trains`,
+        {
+          path: 'deployment.num_train_gpus',
+          hint: 'Set it to 1, or wait for a release that splits a model over processes.',
+        },
+      ),
+    )
   const unusable = unusableOutput(folder, output)
   if (unusable !== undefined) problems.push(unusable)
   let resume: ResumeStep | undefined
