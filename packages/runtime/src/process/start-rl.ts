@@ -74,6 +74,7 @@ export async function startRl(composition: Composition, options: RlStartOptions)
               lost.abort()
             }
           },
+          onStart: (name, pid) => view.roleStarted(name, pid),
           onEnd: (name, end) => view.roleEnded(name, end),
         })
         .finally(() => view.close())

@@ -24,6 +24,7 @@ export interface LaunchOptions {
   readonly workingDirectory: string
   /** Ends all roles in order. */
   readonly signal: AbortSignal
+  readonly onStart?: (name: string, pid: number) => void
   readonly onEvent: (name: string, event: RoleEvent) => void
   readonly onEnd: (name: string, end: RoleEnd) => void
   /** Milliseconds that a role may take to be ready. */

@@ -36,7 +36,7 @@ class LocalRun {
   }
 
   async run(): Promise<'done' | 'interrupted'> {
-    const { roles, workingDirectory, signal, onEvent, onEnd } = this.#options
+    const { roles, workingDirectory, signal, onStart, onEvent, onEnd } = this.#options
     // Also when this process ends in a hurry.
     const killAll = () => {
       for (const role of this.#roles) role.kill()
@@ -48,6 +48,7 @@ class LocalRun {
       for (const plan of roles) {
         const role = new RoleProcess(plan, workingDirectory, (event) => onEvent(plan.name, event))
         this.#roles.push(role)
+        if (role.pid !== undefined) onStart?.(plan.name, role.pid)
         void role.ended.then((end) => {
           onEnd(plan.name, end)
           this.#noteEnd(role, end)

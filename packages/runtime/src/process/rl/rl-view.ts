@@ -36,6 +36,11 @@ export class RlView {
     this.#draw()
   }
 
+  roleStarted(name: string, pid: number): void {
+    if (this.#json !== null) this.#json.info('role started', { role: name, pid })
+    else if (this.#block === null) this.print(`started as process ${pid}`, 'INFO', name)
+  }
+
   /** After the state has taken it. */
   take(name: string, event: RoleEvent): void {
     if (this.#json !== null) this.#log(name, event, this.#json)
