@@ -81,6 +81,7 @@ export class RequestMetrics implements GenerationObserver {
       ...{ name: 'vllm:cache_config_info', help: 'Facts of the KV cache, as labels.', registers },
       labelNames: [...labelNames, ...Object.keys(facts)],
     }).set({ ...this.#labels, ...facts }, 1)
+    new Gauge({ name: 'trilithon:process_id', help: 'Id of the process.', registers }).set(process.pid)
     new Gauge({ name: 'process_resident_memory_bytes', help: 'Resident memory of the process.', registers })
     new Counter({ name: 'process_cpu_seconds_total', help: 'Processor time of the process.', registers })
   }

@@ -42,7 +42,7 @@ export async function runInference(options: InferenceRunOptions): Promise<void> 
   metrics.makeFolder()
   const text = loadTextTools({ modelFolder, chatTemplate: config.model.chat_template, workingDirectory })
   if (text === null) log.info('no tokeniser: token ids alone are served', { folder: modelFolder })
-  const engine = await start(
+  const engine = await startNamed(start)(
     {
       modelFolder,
       profile: config.numerics_profile,
@@ -73,6 +73,21 @@ export async function runInference(options: InferenceRunOptions): Promise<void> 
   )
   reporter.report({ kind: 'ready', role, url: server.url, detail: `${engine.info.blocks} blocks of ${engine.info.blockSize} tokens` })
   await untilEnd(engine, signal, watch.failed)
+}
+
+/** The engine's sizes under their names in the configuration. */
+const keyOf: Readonly<Record<string, string>> = { 'engine.maxModelLen': 'model.max_model_len', 'engine.kvBytes': 'model.max_model_len' }
+
+function startNamed(start: NonNullable<InferenceRunOptions['start']>): NonNullable<InferenceRunOptions['start']> {
+  return async (...given) => {
+    try {
+      return await start(...given)
+    } catch (error) {
+      if (!TrilithonError.is(error, 'CONFIG_VALUE_INVALID')) throw error
+      const { code, message, hint, details } = error
+      throw new TrilithonError(code, message, { path: keyOf[error.path ?? ''] ?? error.path, hint, details, cause: error })
+    }
+  }
 }
 
 /** Resolves by the signal; rejects when the engine has ended, or its figures cannot be written. */
