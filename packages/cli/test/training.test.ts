@@ -190,3 +190,19 @@ describe('sft', () => {
     for (const { err } of [missing, unbuilt]) expect(err).not.toMatch(/\n\s+at /)
   })
 })
+
+describe('trainer', () => {
+  it('trains by reinforcement, on made-up batches where it is measured, and tells what a start lacks', async () => {
+    writeFileSync(
+      join(folder, 'trainer.toml'),
+      '[model]\nname = "model"\nseq_len = 64\n[data.fake]\nbatch_size = 2\n[bench]\noutput_json = "bench.json"\n',
+    )
+    const { status, out } = await start(['trainer', '@', 'trainer.toml', '--output-dir', 'rl'])
+    expect([status, out.match(/SUCCESS \(trainer\): Step \d \| .* \| Loss -?\d+\.\d{4} \| /g)?.length]).toEqual([0, 4])
+    expect(JSON.parse(readFileSync(join(folder, 'bench.json'), 'utf8'))).toMatchObject({ steps: 3 })
+    expect(readdirSync(join(folder, 'rl')).sort()).toEqual(['configs', 'metrics', 'run_default'])
+    expect((await start(['trainer', '@', 'trainer.toml', '--output-dir', 'rl'])).err).toContain('OUTPUT_UNUSABLE')
+    const unbuilt = await run('trainer', '@', 'trainer.toml', '--output-dir', 'x', '--rollout-transport.type', 'zmq')
+    expect(unbuilt.err).toMatch(/FEATURE_UNAVAILABLE.*\n.*Batches travel as files/)
+  })
+})

@@ -266,6 +266,24 @@ describe('a run that goes on', () => {
     expect(checksums(join(broadcasts, 'step_3'))).toEqual(checksums(join(folder, 'whole', 'run_default', 'broadcasts', 'step_3')))
   })
 
+  it('from before other weights replaces them: they may be of other batches', async () => {
+    await trainTo(3, { ckpt: { interval: 2 } })
+    const given = bytesOf('out', 'weights', 'step_3', 'model.safetensors')
+    rmSync(join(folder, 'out', 'checkpoints', 'step_3'), { recursive: true })
+    await withTrainer({ ckpt: { resume_step: 2 } }, async (trainer) => {
+      await trainer.step({
+        step: 2,
+        samples: made(7).samples.map((sample) => ({
+          ...sample,
+          versions: sample.versions.map(() => 2),
+          contextVersionsMin: sample.versions.map(() => 2),
+        })),
+      })
+      trainer.finish(true)
+    })
+    expect(bytesOf('out', 'weights', 'step_3', 'model.safetensors')).not.toBe(given)
+  })
+
   it('trains indexers where it is told to, and has their state', async () => {
     const model = { name: 'model', seq_len: 32, index_kl_weight: 1 }
     const whole = await trainTo(4, { model, max_steps: 4, output_dir: 'whole' })

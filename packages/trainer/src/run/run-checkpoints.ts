@@ -34,6 +34,7 @@ export type RunProgress = Pick<TrainingProgress, 'step' | 'data' | 'random' | 't
 /** The checkpoints of a run as its table `ckpt` wants them: to resume from, to go on from, and weights for others. */
 export class RunCheckpoints {
   readonly #options: RunCheckpointsOptions
+  #resumedStep: number | null = null
 
   constructor(options: RunCheckpointsOptions) {
     this.#options = options
@@ -59,6 +60,7 @@ export class RunCheckpoints {
       (name, first, values) => state.take(name, first, values),
       (name) => !isTaken(name),
     )
+    this.#resumedStep = progress.step
     if (progress.profile === profile) return progress
     throw new TrilithonError(
       'CHECKPOINT_INVALID',
@@ -101,8 +103,9 @@ export class RunCheckpoints {
     const { weights, model, documents, folder } = this.#options
     const { files } = folder
     const path = join(weights, `step_${step}`)
-    // There from a run that ended in between: it has the same bits.
-    if (files.exists(path)) return
+    // Of the step that the run resumed from they have the same bits. Of a later one they are of a run that was given up, perhaps on other batches.
+    if (files.exists(path) && step === this.#resumedStep) return
+    files.remove(path)
     files.makeFolder(weights)
     saveModel(model, path, {
       files,
