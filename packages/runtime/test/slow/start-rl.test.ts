@@ -132,7 +132,7 @@ describe('before anything starts', () => {
 
   it('all that is wrong is said at once, and nothing is changed', async () => {
     server = createServer()
-    await new Promise<void>((resolve) => server?.listen({ host: 'localhost', port: 18473 }, () => resolve()))
+    await new Promise<void>((resolve) => server?.listen({ host: '127.0.0.1', port: 18473 }, () => resolve()))
     checkpoint(5, 'trainer')
     const { problem } = await run(['--deployment.num-train-gpus', '2'])
     expect(problem).toMatchObject({

@@ -3,7 +3,7 @@ import { TrilithonError } from '@trilithon/core'
 
 /** A `PORT_IN_USE` for every port that cannot be listened on. The server that takes it later says the same, should another program be faster. */
 export async function busyPorts(host: string | null, ports: readonly number[]): Promise<TrilithonError[]> {
-  const errors = await Promise.all(ports.map((port) => busyPort(host ?? 'localhost', port)))
+  const errors = await Promise.all(ports.map((port) => busyPort(host ?? '127.0.0.1', port)))
   return errors.flatMap((error) => error ?? [])
 }
 
