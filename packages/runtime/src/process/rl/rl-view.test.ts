@@ -1,0 +1,88 @@
+import { type LogFields, silentLogger } from '@trilithon/core'
+import type { RoleEvent } from '@trilithon/monitor'
+import { describe, expect, it } from 'vitest'
+import { RlView, runLines } from './rl-view.ts'
+import { RunState } from './run-state.ts'
+
+const status = (state: string, spent: Record<string, number>, values: Record<string, number> = {}): RoleEvent => ({
+  kind: 'status',
+  role: '',
+  state,
+  values,
+  spent,
+})
+const step = (number: number, values: Record<string, number>): RoleEvent => ({ kind: 'step', role: '', step: number, values })
+
+function played() {
+  const state = new RunState(['inference', 'orchestrator', 'trainer'], 200, 0)
+  state.take('inference', status('generating', { generating: 1 }, { throughput: 1000, running: 64 }), 1000)
+  state.take('trainer', status('waiting for a batch', { training: 1 }), 1000)
+  state.take('orchestrator', step(0, { 'reward/all/mean': 0.25, 'lag/max': 0, 'lag/mean': 0 }), 1500)
+  state.take('trainer', step(0, { 'perf/throughput': 9000, 'mismatch_kl/all/mean': 0, 'entropy/all/mean': 1.5 }), 2000)
+  state.take('inference', status('generating', { generating: 2, 'waiting for requests': 1 }, { throughput: 3000, running: 32 }), 3000)
+  state.take('trainer', status('waiting for a batch', { training: 1.5, 'waiting for a batch': 1.5 }, { step: 2 }), 3000)
+  state.take('orchestrator', step(1, { 'reward/all/mean': 0.5, 'lag/max': 2, 'lag/mean': 0.75 }), 3500)
+  state.take('orchestrator', step(1, { 'eval/reverse-text/avg@1': 0.375 }), 3600)
+  state.take('trainer', step(1, { 'perf/throughput': 9000, 'mismatch_kl/all/mean': 0.0001, 'entropy/all/mean': 1.25 }), 4000)
+  return state
+}
+
+describe('the block', () => {
+  it('says what the run has come to and who waits for whom', () => {
+    expect(runLines(played(), 62_000)).toEqual([
+      // 198 steps of 2 s are left.
+      'rl           step 2/200  elapsed 1:02  ETA 6:36',
+      'reward       0.5000 ▁█  evaluation of reverse-text at step 1: 0.3750',
+      'lag          max 2  mean 0.75  mismatch KL 0.0001  entropy 1.2500',
+      // 3000 in the two seconds between what the engine told.
+      'tokens/s     inference 3000  trainer 9000',
+      'inference    generating, running 32                        waits 50 %',
+      'orchestrator starting                                    ',
+      'trainer      waiting for a batch, step 2                   waits 75 %',
+    ])
+  })
+
+  it('begins with what is known', () => {
+    expect(runLines(new RunState(['trainer'], null, 0), 0)).toEqual([
+      'rl           step -  elapsed 0:00',
+      `trainer      ${'starting'.padEnd(44)}`,
+    ])
+  })
+})
+
+it('values of a step count from the step before', () => {
+  const state = played()
+  expect(state.stepValues()).toEqual({
+    'throughput/inference': 3000,
+    'throughput/trainer': 9000,
+    'idle/inference': 0.5,
+    'idle/trainer': 0.75,
+  })
+  state.take('trainer', status('training', { training: 3.5, 'waiting for a batch': 1.5 }), 5000)
+  state.take('inference', status('generating', { generating: 4, 'waiting for requests': 1 }, { throughput: 500 }), 5000)
+  expect(state.stepValues()).toEqual({ 'throughput/inference': 500, 'throughput/trainer': 9000, 'idle/inference': 0, 'idle/trainer': 0 })
+})
+
+it('is JSON of the log where that is asked for, and nothing else', () => {
+  const logged: [string, LogFields | undefined][] = []
+  const json = { ...silentLogger, info: (message: string, fields?: LogFields) => void logged.push([message, fields]) }
+  let text = ''
+  const output = {
+    isTTY: true,
+    write(part: string) {
+      text += part
+    },
+  }
+  const view = new RlView({ output, json, state: played() })
+  view.roleStarted('trainer', 12)
+  view.take('trainer', step(1, { 'loss/mean': 0.5 }))
+  view.take('trainer', status('training', {}))
+  view.roleEnded('trainer', { status: 0, signal: null })
+  view.close()
+  expect(text).toBe('')
+  expect(logged).toEqual([
+    ['role started', { role: 'trainer', pid: 12 }],
+    ['step', { role: 'trainer', step: 1, 'loss/mean': 0.5 }],
+    ['role ended', { role: 'trainer', status: 0, signal: null }],
+  ])
+})
