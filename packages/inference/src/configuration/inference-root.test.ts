@@ -16,7 +16,7 @@ test('defaults are those of prime-rl', () => {
   expect(InferenceSchema.parse({})).toEqual({
     plugins: [],
     numerics_profile: 'fp32',
-    server: { host: null, port: 8000, liveness_timeout_seconds: 30 },
+    server: { host: null, port: 8000, api_key_var: 'VLLM_API_KEY', liveness_timeout_seconds: 30 },
     model: {
       name: 'Qwen/Qwen3-0.6B',
       trust_remote_code: false,

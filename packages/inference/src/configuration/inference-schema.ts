@@ -35,6 +35,11 @@ const InferenceModelTable = z.strictObject({
     }),
 })
 
+const InferenceLogTable = LogTable.extend({
+  log_data: LogTable.shape.log_data.meta({ ...LogTable.shape.log_data.meta(), externalOnly: 'The engine trains on nothing.' }),
+  vf_level: LogTable.shape.vf_level.meta({ ...LogTable.shape.vf_level.meta(), externalOnly: 'No environment runs beside the engine.' }),
+})
+
 export const InferenceSchema = z.strictObject({
   plugins: PluginPaths,
   numerics_profile: NumericsProfile,
@@ -63,7 +68,7 @@ export const InferenceSchema = z.strictObject({
     })
     .prefault({})
     .describe('How the engines divide the work.'),
-  log: LogTable.prefault({}).describe('Log lines.'),
+  log: InferenceLogTable.prefault({}).describe('Log lines.'),
   enable_prefix_caching: z.boolean().nullable().default(null).describe('Reuse the KV of equal beginnings; null does where the model can.'),
   gpu_memory_utilization: z
     .number()

@@ -10,6 +10,6 @@ export const inferenceReadKeys: Readonly<Record<'inference', readonly string[]>>
     ...at('model', 'name max_model_len chat_template'),
     ...at('parallel', 'dp'),
     ...at('log', 'level json_logging interval'),
-    ...at('', 'enable_prefix_caching seed enable_return_routed_experts output_dir numerics_profile'),
+    ...at('', 'enable_prefix_caching seed enable_return_routed_experts weight_broadcast output_dir numerics_profile'),
   ],
 }

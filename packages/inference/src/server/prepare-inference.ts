@@ -34,7 +34,7 @@ const ownMachine = '127.0.0.1'
  * `MODEL_NOT_FOUND`, `PORT_IN_USE`, or several of them as `CONFIG_INVALID`.
  */
 export async function prepareInference({ config, workingDirectory, environment }: InferencePlanOptions): Promise<InferenceSetup> {
-  const { server, parallel, model, output_dir } = config
+  const { server, parallel, model, output_dir, weight_broadcast } = config
   const host = server.host ?? ownMachine
   const ports = Array.from({ length: parallel.dp }, (_, index) => server.port + index)
   const problems: TrilithonError[] = []
@@ -47,6 +47,13 @@ export async function prepareInference({ config, workingDirectory, environment }
       return undefined
     }
   }
+  if ((weight_broadcast.type as string) !== 'filesystem')
+    problems.push(
+      new TrilithonError('FEATURE_UNAVAILABLE', `the embedded engine reads new weights from files, and not by ${weight_broadcast.type}`, {
+        path: 'weight_broadcast.type',
+        hint: 'Set weight_broadcast.type = "filesystem".',
+      }),
+    )
   const apiKey = attempt(() => resolveApiKey(host, server.api_key_var, environment))
   const modelFolder = attempt(() =>
     resolveModelFolder(model.name, { workingDirectory, environment, file: 'config.json', path: 'model.name' }),

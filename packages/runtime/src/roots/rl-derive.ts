@@ -131,7 +131,15 @@ function deriveClient(config: RlConfiguration, isGiven: IsGiven): RlConfiguratio
     dp_rank_count: isGiven('orchestrator.student.client.dp_rank_count') ? client.dp_rank_count : engines,
     base_url: isGiven('orchestrator.student.client.base_url') ? client.base_url : [url],
   }
-  return { ...config, orchestrator: { ...orchestrator, student: { ...orchestrator.student, client: next } } }
+  // One key for both sides, whichever of them names its variable.
+  const follows = isGiven('inference.server.api_key_var') && !isGiven('orchestrator.student.client.api_key_var')
+  const api_key_var = follows ? inference.server.api_key_var : client.api_key_var
+  const server = { ...inference.server, api_key_var: isGiven('inference.server.api_key_var') ? inference.server.api_key_var : api_key_var }
+  return {
+    ...config,
+    orchestrator: { ...orchestrator, student: { ...orchestrator.student, client: { ...next, api_key_var } } },
+    inference: { ...inference, server },
+  }
 }
 
 /** The trainer checks the bound that the orchestrator keeps. */

@@ -196,6 +196,17 @@ test('the orchestrator finds the server', () => {
   expect(resolve(written).orchestrator.student.client).toMatchObject({ base_url: ['http://proxy:9000/v1'], dp_rank_count: 3 })
 })
 
+test('both sides have the key that one of them names', () => {
+  for (const [server, client] of [
+    [{ api_key_var: 'A' }, {}],
+    [{}, { api_key_var: 'A' }],
+    [{ api_key_var: 'A' }, { api_key_var: 'A' }],
+  ]) {
+    const { inference, orchestrator } = resolve({ inference: { server }, orchestrator: { student: { client } } })
+    expect([inference?.server.api_key_var, orchestrator.student.client.api_key_var]).toEqual(['A', 'A'])
+  }
+})
+
 test('the trainer checks the lag that the orchestrator keeps, and never a smaller one', () => {
   const bound = (trainer: Plain) => resolve({ orchestrator: { max_off_policy_steps: 3 }, trainer })
   expect(bound({}).trainer.max_off_policy_steps).toBe(3)
@@ -286,6 +297,11 @@ test.each<[string, Written, string]>([
     'orchestrator.student.model.lora.alpha',
   ],
   ['adapters that are too large', { trainer: { model: { lora: { rank: 600, alpha: 32 } } } }, 'trainer.model.lora.rank'],
+  [
+    'another key',
+    { inference: { server: { api_key_var: 'A' } }, orchestrator: { student: { client: { api_key_var: 'B' } } } },
+    'inference.server.api_key_var',
+  ],
   [
     'another port',
     { orchestrator: { student: { client: { base_url: ['http://localhost:8001/v1'] } } } },

@@ -201,7 +201,13 @@ function* loraRules(config: RlConfiguration): Iterable<CheckProblem> {
 function* clientRules(config: RlConfiguration): Iterable<CheckProblem> {
   const { inference, orchestrator } = config
   if (inference === null || multiNode(config) !== undefined || rlPluginKeys(config).slurm !== null) return
-  const { base_url, elastic } = orchestrator.student.client
+  const { base_url, elastic, api_key_var } = orchestrator.student.client
+  if (inference.server.api_key_var !== api_key_var)
+    yield {
+      message: `inference.server.api_key_var is ${inference.server.api_key_var}, and student.client.api_key_var is ${api_key_var}`,
+      path: 'inference.server.api_key_var',
+      hint: 'Remove one of them: it follows the other.',
+    }
   const [first] = base_url
   if (elastic !== null || first === undefined) return
   const port = portOf(first)

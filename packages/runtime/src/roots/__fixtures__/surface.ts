@@ -206,6 +206,7 @@ export const ourKeys: readonly string[] = [
   'orchestrator.max_async_level',
   ...at('trainer', 'max_off_policy_steps clean_output_dir'),
   'orchestrator.router[sticky].max_sessions',
+  'inference.server.api_key_var',
   // A file for one node has it; prime-rl drops it without a word.
   'sft.deployment[multi_node].num_gpus',
   'inference.deployment.router[dynamo].port',
