@@ -20,9 +20,10 @@ export {
   type ProcessEvents,
   runLifecycle,
 } from './process/lifecycle.ts'
+export type { StartOptions } from './process/start-options.ts'
 export { type RlStartOptions, startRl } from './process/start-rl.ts'
 export { startRole } from './process/start-role.ts'
-export { type StartOptions, startSft } from './process/start-sft.ts'
+export { startSft } from './process/start-sft.ts'
 export { startTrainer } from './process/start-trainer.ts'
 export { missingModels } from './report/check-models.ts'
 export { type CompositionReport, reportOf } from './report/composition-report.ts'

@@ -7,7 +7,7 @@ import type { Composition } from '../compose/composition.ts'
 import { writeResolved } from '../report/write-resolved.ts'
 import { createLogger, logLevelOf } from './create-logger.ts'
 import { type LifecycleResult, runLifecycle } from './lifecycle.ts'
-import type { StartOptions } from './start-sft.ts'
+import type { StartOptions } from './start-options.ts'
 
 const role = 'environment'
 /** Workers end within a second, held by a busy loop or not. */

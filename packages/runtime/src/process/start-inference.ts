@@ -15,7 +15,7 @@ import type { RolePlan } from './rl/launcher.ts'
 import { createLocalLauncher } from './rl/local-launcher.ts'
 import { roleVariable } from './rl/role-process.ts'
 import { runTraining } from './run-training.ts'
-import type { StartOptions } from './start-sft.ts'
+import type { StartOptions } from './start-options.ts'
 
 /** The engine ends what it computes within a step. */
 const disposeTimeoutMs = 5000

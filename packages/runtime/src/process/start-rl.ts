@@ -13,7 +13,7 @@ import { prepareRun } from './rl/prepare-run.ts'
 import { RlView } from './rl/rl-view.ts'
 import { RunRecorder } from './rl/run-recorder.ts'
 import { RunState } from './rl/run-state.ts'
-import type { StartOptions } from './start-sft.ts'
+import type { StartOptions } from './start-options.ts'
 
 export interface RlStartOptions extends StartOptions {
   /** What starts a role; its name and its configuration are added. */

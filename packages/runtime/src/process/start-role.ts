@@ -3,7 +3,8 @@ import type { Composition } from '../compose/composition.ts'
 import type { LifecycleResult } from './lifecycle.ts'
 import { startEnvServer } from './start-env-server.ts'
 import { startInference } from './start-inference.ts'
-import { type StartOptions, startSft } from './start-sft.ts'
+import type { StartOptions } from './start-options.ts'
+import { startSft } from './start-sft.ts'
 import { startTrainer } from './start-trainer.ts'
 
 type Start = (composition: Composition, options: StartOptions) => Promise<LifecycleResult>

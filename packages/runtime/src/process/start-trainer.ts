@@ -1,6 +1,6 @@
 import type { Composition } from '../compose/composition.ts'
 import type { LifecycleResult } from './lifecycle.ts'
-import type { StartOptions } from './start-sft.ts'
+import type { StartOptions } from './start-options.ts'
 import { startTraining } from './start-training.ts'
 
 /** Runs the trainer of RL from a composition of the root `trainer`. Resolves to how it ended; throws what is wrong before anything starts. */

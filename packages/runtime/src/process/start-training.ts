@@ -5,7 +5,7 @@ import { writeResolved } from '../report/write-resolved.ts'
 import { createLogger, logLevelOf } from './create-logger.ts'
 import type { LifecycleResult } from './lifecycle.ts'
 import { runTraining } from './run-training.ts'
-import type { StartOptions } from './start-sft.ts'
+import type { StartOptions } from './start-options.ts'
 
 /** What the configurations of both programs have. */
 interface TrainingConfiguration {
