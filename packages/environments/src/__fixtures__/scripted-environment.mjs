@@ -4,13 +4,13 @@ import { z } from 'zod'
 /** What each task does is written in `args.tasks`, one word each; tasks beyond them are `echo`. */
 export default defineEnvironment({
   name: 'scripted',
-  args: z.strictObject({ tasks: z.array(z.string()).default([]), turns: z.int().default(1) }),
+  args: z.strictObject({ tasks: z.array(z.string()).default([]) }),
   dataset: ({ tasks }) => ({ size: { train: null, eval: 8 }, task: ({ index }) => ({ index, kind: tasks[index] ?? 'echo' }) }),
-  async episode({ task, args, model, signal }) {
+  async episode({ task, model, signal }) {
     const { kind } = task
     if (kind === 'wait-first') await new Promise((resolve) => setTimeout(resolve, 400))
     const texts = []
-    for (let turn = 0; turn < args.turns; turn++) texts.push((await model.turn(`t${task.index}=`)).text)
+    for (let turn = 0; turn < (kind === 'twice' ? 2 : 1); turn++) texts.push((await model.turn(`t${task.index}=`)).text)
     if (kind === 'busy') for (;;);
     if (kind === 'die') process.kill(process.pid, 'SIGKILL')
     if (kind === 'crash') setTimeout(() => { throw new Error('out of a timer') }, 0)

@@ -11,7 +11,7 @@ import { WorkerSet } from './worker-set.ts'
 
 /**
  * Starts the worker processes of an environment, or connects to the server at `address`, and resolves when episodes can run. Throws `ENVIRONMENT_INVALID`
- * where the environment cannot be loaded, `TASK_FAILED` where a worker does not start or the server does not answer; then no process is left.
+ * where the environment cannot be loaded, what the renderer throws where it cannot be made, `TASK_FAILED` where a worker does not start or the server does not answer; then no process is left.
  */
 export async function createEnvironmentPool(options: EnvironmentPoolOptions): Promise<EnvironmentPool> {
   const { id, name, args = {}, settings = {}, address = null, log, startTimeoutS = 600, workingDirectory = process.cwd() } = options
@@ -26,12 +26,13 @@ export async function createEnvironmentPool(options: EnvironmentPoolOptions): Pr
           logFolder: options.logFolder ?? null,
           logLevel: options.logLevel ?? 'info',
           logsData: options.logsData ?? false,
+          renderer: options.renderer,
           log: ownLog,
           onWorkerDeath: options.onWorkerDeath,
           startTimeoutS,
           unresponsiveS: options.unresponsiveS ?? 30,
         })
-      : await RemoteServer.connect({ address, startTimeoutS, log: ownLog })
+      : await RemoteServer.connect({ address, startTimeoutS, renderer: options.renderer, log: ownLog })
   return new Pool(shownName, backend, options)
 }
 

@@ -82,12 +82,19 @@ const isAlive = (pid: number) => {
 }
 
 describe('a pool', () => {
+  const kinds = ['echo', 'throw', 'nan', 'text', 'throw-score', 'bad-metric', 'stray', 'twice', 'hang']
+  const of = (kind: string) => kinds.indexOf(kind)
+  let pool: EnvironmentPool
+  beforeAll(async () => {
+    pool = await createEnvironmentPool(optionsOf({ ...tasks(...kinds), workers: 2, stateColumns: ['kept', 'pid'] }))
+  })
+  afterAll(() => pool.dispose())
+
   it('runs an episode in another process and streams its turns', async () => {
     engine.options = { experts: { layers: 2, topK: 2 } }
-    const pool = await open({ args: { turns: 2 }, stateColumns: ['kept', 'pid'] })
     expect([pool.name, pool.tasks, pool.evalTasks, pool.scoring]).toEqual(['./scripted-environment.mjs', null, 8, 'rollout'])
     const seen: Turn[] = []
-    const result = await pool.run(episode(7, { wantsRoutedExperts: true }), { signal: never, onTurn: (turn) => seen.push(turn) })
+    const result = await pool.run(episode(of('twice'), { wantsRoutedExperts: true }), { signal: never, onTurn: (turn) => seen.push(turn) })
     expect(result).toMatchObject({
       reward: 0.5,
       metrics: { answers: 2 },
@@ -104,20 +111,18 @@ describe('a pool', () => {
     expect([...(turn?.versions ?? [])]).toEqual([3, 4, 3])
     expect(engine.requests[0]?.headers).toMatchObject({ 'x-session-id': 's7', 'x-extra': 'yes' })
     expect(engine.requests[0]?.body).toMatchObject({ cache_salt: '4', sampling_params: { routed_experts_prompt_start: 0 } })
-    expect(pool.stats).toMatchObject({ workers: 1, inFlight: 0, finished: 1, workerDeaths: 0 })
+    expect(pool.stats).toMatchObject({ workers: 2, inFlight: 0, finished: 1, workerDeaths: 0 })
   })
 
   it('spreads episodes over its workers, the least busy first', async () => {
     engine.options = { delayMs: 150 }
-    const pool = await open({ workers: 2, stateColumns: ['pid'] })
-    const results = await Promise.all(Array.from({ length: 8 }, (_, index) => run(pool, index)))
+    const results = await Promise.all(Array.from({ length: 8 }, () => run(pool)))
     const counts = new Map<unknown, number>()
     for (const { state } of results) counts.set(state.pid, (counts.get(state.pid) ?? 0) + 1)
     expect([...counts.values()]).toEqual([4, 4])
   })
 
   it('cancels an episode: the engine hears of it, the worker goes on', async () => {
-    const pool = await open()
     engine.troubles.push('hang')
     const aborted = engine.aborted()
     const controller = new AbortController()
@@ -127,22 +132,25 @@ describe('a pool', () => {
     await expect(waiting).resolves.toMatchObject({ reward: null, error: { type: 'Cancelled' } })
     await expect.poll(() => engine.aborted()).toBe(aborted + 1)
     expect(await run(pool)).toMatchObject({ reward: 0.5 })
-    expect(pool.stats.workerDeaths).toBe(0)
     expect(await pool.run(episode(), { signal: AbortSignal.abort() })).toMatchObject({ error: { type: 'Cancelled' } })
   })
 
   it('keeps errors of environments in their results', async () => {
-    const pool = await open({ ...tasks('throw', 'nan', 'text', 'throw-score', 'bad-metric', 'stray') })
-    const types = ['RangeError', 'RewardInvalid', 'RewardInvalid', 'TypeError', 'RewardInvalid']
-    for (const [index, type] of types.entries()) expect(await run(pool, index)).toMatchObject({ reward: null, error: { type } })
-    expect(await run(pool, types.length)).toMatchObject({ reward: 0.5 })
-    expect(pool.stats.workerDeaths).toBe(0)
+    const types = {
+      throw: 'RangeError',
+      nan: 'RewardInvalid',
+      text: 'RewardInvalid',
+      'throw-score': 'TypeError',
+      'bad-metric': 'RewardInvalid',
+    }
+    for (const [kind, type] of Object.entries(types)) expect(await run(pool, of(kind))).toMatchObject({ reward: null, error: { type } })
+    expect(await run(pool, of('stray'))).toMatchObject({ reward: 0.5 })
   })
 
   it('waits for an engine that is away, and without one has no rewards', async () => {
-    const pool = await open({ timeoutS: 1 })
     engine.outage = 503
-    const results = await Promise.all([0, 1, 2, 3].map((index) => run(pool, index)))
+    const lease = { id: 'l', deadlineMs: 1000 }
+    const results = await Promise.all([0, 1, 2, 3].map(() => run(pool, 0, { lease })))
     expect(results.map(({ reward, error }) => [reward, error?.type])).toEqual(Array(4).fill([null, 'EngineUnavailable']))
     const waiting = run(pool)
     await new Promise((resolve) => setTimeout(resolve, 200))
@@ -150,13 +158,10 @@ describe('a pool', () => {
     expect(await waiting).toMatchObject({ reward: 0.5 })
   })
 
-  it('ends an episode at its deadline, by the timeout or by the lease', async () => {
-    const pool = await open({ ...tasks('hang'), timeoutS: 0.3 })
-    expect(await run(pool)).toMatchObject({ reward: null, error: { type: 'DeadlineExceeded' } })
-    expect(await run(pool, 0, { lease: { id: 'l', deadlineMs: 100 } })).toMatchObject({
-      error: { type: 'DeadlineExceeded', message: expect.stringMatching('0.1 s') },
-    })
-    expect(pool.stats.workerDeaths).toBe(0)
+  it('ends an episode when its lease does, and kills nobody for it', async () => {
+    const result = await run(pool, of('hang'), { lease: { id: 'l', deadlineMs: 300 } })
+    expect(result).toMatchObject({ reward: null, error: { type: 'DeadlineExceeded', message: expect.stringMatching('0.3 s') } })
+    expect(pool.stats).toMatchObject({ workerDeaths: 0, inFlight: 0 })
   })
 })
 

@@ -3,11 +3,14 @@ import { EpisodeFailure } from '../episode/episode-failure.ts'
 import { FrameClient } from '../protocol/frame-client.ts'
 import { type DescriptionMessage, type FinalMessage, inputsOf, type PongMessage, type RunMessage } from '../protocol/messages.ts'
 import type { TurnMessage } from '../protocol/turn-message.ts'
+import type { RendererDescription } from '../turn-renderer.ts'
+import { askDescription } from './ask-description.ts'
 import type { Backend, CallOptions } from './backend.ts'
 
 export interface RemoteServerOptions {
   readonly address: string
   readonly startTimeoutS: number
+  readonly renderer: RendererDescription
   readonly log: Logger
 }
 
@@ -49,7 +52,7 @@ export class RemoteServer implements Backend {
   static async connect(options: RemoteServerOptions): Promise<RemoteServer> {
     const server = new RemoteServer(options)
     try {
-      server.description = await server.#describe(options.startTimeoutS)
+      server.description = await server.#describe(options.startTimeoutS, options.renderer)
       server.#watch()
       return server
     } catch (error) {
@@ -116,24 +119,20 @@ export class RemoteServer implements Backend {
     await this.#frames.close()
   }
 
-  async #describe(timeoutS: number): Promise<DescriptionMessage> {
-    const timeout = AbortSignal.timeout(timeoutS * 1000)
-    return new Promise((resolve, reject) => {
-      const id = this.#frames.request({ request_type: 'describe' }, (message) => {
-        this.#frames.forget(id)
-        const { success, error, output } = message as FinalMessage
-        if (success) resolve(output as DescriptionMessage)
-        else reject(new TrilithonError('ENVIRONMENT_INVALID', `${this.#address}: ${error?.message}`, { path: 'env.address' }))
+  async #describe(timeoutS: number, renderer: RendererDescription): Promise<DescriptionMessage> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      const error = new TrilithonError('TASK_FAILED', `no environment server answers at ${this.#address} after ${timeoutS} s`, {
+        path: 'env.address',
+        hint: 'Start it with trilithon env-server, or remove the address to start workers here.',
       })
-      timeout.addEventListener('abort', () =>
-        reject(
-          new TrilithonError('TASK_FAILED', `no environment server answers at ${this.#address} after ${timeoutS} s`, {
-            path: 'env.address',
-            hint: 'Start it with trilithon env-server, or remove the address to start workers here.',
-          }),
-        ),
-      )
+      timer = setTimeout(() => reject(error), timeoutS * 1000)
     })
+    try {
+      return await Promise.race([askDescription(this.#frames, renderer), late])
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   #watch(): void {

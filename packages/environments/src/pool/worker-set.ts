@@ -3,6 +3,8 @@ import { type Logger, type LogLevel, TrilithonError } from '@trilithon/core'
 import { EpisodeFailure, sleep, untilAborted } from '../episode/episode-failure.ts'
 import type { LoadEnvironmentOptions } from '../load/load-environment.ts'
 import { type DescriptionMessage, type FinalMessage, inputsOf, type RunMessage } from '../protocol/messages.ts'
+import type { RendererDescription } from '../turn-renderer.ts'
+import { askDescription } from './ask-description.ts'
 import type { Backend, CallOptions } from './backend.ts'
 import { callWorker } from './call-worker.ts'
 import type { WorkerDeath } from './environment-pool.ts'
@@ -17,6 +19,8 @@ export interface WorkerSetOptions {
   readonly logLevel: LogLevel
   readonly logsData: boolean
   readonly log: Logger
+  /** Made once at the start, so that one that cannot be made is told of then; null where only requests name one. */
+  readonly renderer: RendererDescription | null
   readonly onWorkerDeath?: ((death: WorkerDeath) => void) | undefined
   readonly startTimeoutS: number
   readonly unresponsiveS: number
@@ -57,7 +61,12 @@ export class WorkerSet implements Backend {
       const started = Array.from({ length: options.workers }, (_, index) => set.#spawn(index))
       await Promise.all(started.map(({ ready }) => ready))
       const [first] = started
-      if (first !== undefined) set.description = await describe(first)
+      if (first !== undefined) {
+        const ended = first.ended.then((reason) =>
+          Promise.reject(new TrilithonError('TASK_FAILED', `worker 0 of ${options.environment.id}: ${reason}`)),
+        )
+        set.description = await Promise.race([askDescription(first.frames, options.renderer), ended])
+      }
       for (const worker of started) set.#keep(worker)
       return set
     } catch (error) {
@@ -205,16 +214,4 @@ export class WorkerSet implements Backend {
       if (wake !== undefined) this.#waiting.delete(wake)
     }
   }
-}
-
-function describe(worker: WorkerProcess): Promise<DescriptionMessage> {
-  return new Promise((resolve, reject) => {
-    const id = worker.frames.request({ request_type: 'describe' }, (message) => {
-      worker.frames.forget(id)
-      const { success, error, output } = message as FinalMessage
-      if (success) resolve(output as DescriptionMessage)
-      else reject(new TrilithonError('ENVIRONMENT_INVALID', error?.message ?? 'it cannot be described'))
-    })
-    void worker.ended.then((reason) => reject(new TrilithonError('TASK_FAILED', `worker ${worker.index}: ${reason}`)))
-  })
 }

@@ -56,7 +56,8 @@ const shared = {
 export const RequestMessage = z.discriminatedUnion('request_type', [
   z.looseObject({ request_type: z.literal('run_rollout'), input: RolloutInput, ...shared }),
   z.looseObject({ request_type: z.literal('run_group'), group_inputs: z.array(RolloutInput).min(1), ...shared }),
-  z.looseObject({ request_type: z.literal('describe') }),
+  /** A renderer that is named is made, so that one that cannot be is told of at once. */
+  z.looseObject({ request_type: z.literal('describe'), renderer: Renderer.nullish() }),
 ])
 export type RequestMessage = z.output<typeof RequestMessage>
 export type RunMessage = Exclude<RequestMessage, { request_type: 'describe' }>

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type { Logger } from '@trilithon/core'
+import { type Logger, TrilithonError } from '@trilithon/core'
 import type { Router } from 'zeromq'
+import { describeFailure } from '../episode/episode-failure.ts'
 import { type FinalMessage, type PongMessage, pingPayload, RequestMessage } from './messages.ts'
 import { pack, unpack } from './pack.ts'
 import { SendQueue } from './send-queue.ts'
@@ -37,12 +38,12 @@ export async function serveFrames({ router, handle, log }: ServeFramesOptions): 
     running.set(key, controller)
     const send = (message: unknown) => queue.send([client, id, pack(message)])
     try {
-      const message = RequestMessage.parse(unpack(payload))
+      const message = parseRequest(payload)
       send(await handle(message, { signal: controller.signal, emit: send }))
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = describeFailure(error)
       log.warn('a request cannot be answered', { reason })
-      send({ success: false, error: { type: 'RequestInvalid', message: reason } } satisfies FinalMessage)
+      send({ success: false, error: reason } satisfies FinalMessage)
     } finally {
       running.delete(key)
     }
@@ -55,4 +56,16 @@ export async function serveFrames({ router, handle, log }: ServeFramesOptions): 
     else void answer(client, id, payload)
   }
   for (const controller of running.values()) controller.abort()
+}
+
+function parseRequest(payload: Uint8Array): RequestMessage {
+  let value: unknown
+  try {
+    value = unpack(payload)
+  } catch (cause) {
+    throw new TrilithonError('REQUEST_INVALID', `the request is no msgpack: ${(cause as Error).message}`)
+  }
+  const parsed = RequestMessage.safeParse(value)
+  if (parsed.success) return parsed.data
+  throw new TrilithonError('REQUEST_INVALID', parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; '))
 }

@@ -107,7 +107,7 @@ describe('an environment server', () => {
     expect(id?.toString()).toBe('0123456789abcdef0123456789abcdef')
     expect(unpack(pong ?? Buffer.of())).toMatchObject({ success: true, error: null })
     await dealer.send(['x', 'no msgpack'])
-    expect(unpack((await dealer.receive())[1] ?? Buffer.of())).toMatchObject({ success: false, error: { type: 'RequestInvalid' } })
+    expect(unpack((await dealer.receive())[1] ?? Buffer.of())).toMatchObject({ success: false, error: { type: 'REQUEST_INVALID' } })
     await dealer.send(['unknown', ''])
     await dealer.send(['y', 'ping'])
     expect(String((await dealer.receive())[0])).toBe('y')

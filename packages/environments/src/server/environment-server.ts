@@ -52,6 +52,7 @@ export async function startEnvironmentServer(options: EnvironmentServerOptions):
       logFolder: options.logFolder ?? null,
       logLevel: options.logLevel ?? 'info',
       logsData: options.logsData ?? false,
+      renderer: null,
       log,
       onWorkerDeath: options.onWorkerDeath,
       startTimeoutS: options.startTimeoutS ?? 600,

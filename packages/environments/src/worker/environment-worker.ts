@@ -33,7 +33,10 @@ export class EnvironmentWorker {
   }
 
   async handle(message: RequestMessage, context: RequestContext): Promise<FinalMessage> {
-    if (message.request_type === 'describe') return { success: true, error: null, output: describeEnvironment(this.#options.environment) }
+    if (message.request_type === 'describe') {
+      if (message.renderer) await this.#rendererOf(message.renderer as RendererDescription)
+      return { success: true, error: null, output: describeEnvironment(this.#options.environment) }
+    }
     const outputs = await this.#run(message, context)
     return message.request_type === 'run_rollout'
       ? { success: true, error: null, output: outputs[0] }
