@@ -214,6 +214,17 @@ describe('starting and ending', () => {
     expect(liveTensors().tensors).toBe(tensors)
   })
 
+  test('a fault in the thread of the model ends the engine, and everyone is told', async () => {
+    const own = await createEngine({ modelFolder: folders.model('qwen3', 1), thread: 'here', maxModelLen: 64 })
+    const running = generate(own, requestOf([1, 2], { sampling: { maxTokens: 60 } }))
+    // What no caller may send: the salt is no text.
+    const faulty = generate(own, { ...requestOf([1, 2, ...someIds(30, 61)]), salt: undefined as never })
+    for (const answer of [running, faulty]) expect((await answer).end).toMatchObject({ reason: 'error', error: { code: 'ENGINE_FAILED' } })
+    await expect(own.ended).rejects.toMatchObject({ code: 'ENGINE_FAILED' })
+    await expect(own.pause('keep')).rejects.toMatchObject({ code: 'ENGINE_FAILED' })
+    await own.dispose()
+  })
+
   // known-faults 112: a failure of the other thread reaches everyone who waits for it.
   test.for([
     { title: 'throws', error: new Error('no memory') },

@@ -4,10 +4,11 @@ import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, truncate
 import { join } from 'node:path'
 import { createPagedContext, KVPages, type Model } from '@trilithon/models'
 import { scope, toArray } from '@trilithon/tensor'
-import { createWeightsPublisher } from '@trilithon/transport'
+import { createWeightsPublisher, type OpenWeights } from '@trilithon/transport'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createEngine } from '../src/engine/create-engine.ts'
 import type { Engine } from '../src/engine/engine.ts'
+import { coreOf, submit, tokensOf } from './core.ts'
 import { type Answer, bitsOf, generate, requestOf } from './running.ts'
 import { packedScores, someIds, TestFolders, type TinyFamily, tinyFamilies, tinyModel } from './tiny-models.ts'
 
@@ -23,13 +24,15 @@ const checksumsOf = (model: Model) =>
     }),
   )
 
+interface PublishChanges {
+  readonly profile?: string
+  readonly tensors?: readonly { readonly name: string; readonly shape: readonly number[] }[]
+  readonly change?: (name: string, values: Float32Array) => void
+}
+
 /** Publishes the weights of a model, as `change` leaves them. */
-async function publish(
-  folder: string,
-  version: number,
-  model: Model,
-  { profile = 'fp32', tensors = [...model.specs], change = (_name: string, _values: Float32Array) => undefined as void } = {},
-): Promise<string> {
+async function publish(folder: string, version: number, model: Model, changes: PublishChanges = {}): Promise<string> {
+  const { profile = 'fp32', tensors = model.specs, change } = changes
   const publisher = createWeightsPublisher({
     broadcasts: folder,
     profile,
@@ -39,7 +42,7 @@ async function publish(
   })
   const { folder: path } = await publisher.publish(version, (name, first, into) => {
     const values = floatsOf(model, name)
-    change(name, values)
+    change?.(name, values)
     into.set(values.subarray(first, first + into.length))
   })
   publisher.dispose()
@@ -108,7 +111,7 @@ describe('an update', () => {
   // known-faults 109 and 110: a version is whole or it is not there.
   test('what is not whole, or not of this model, is refused, and the old version goes on', async () => {
     const root = join(folders.root, 'bad')
-    const good = async (version: number, options = {}) => publish(root, version, second as Model, options)
+    const good = async (version: number, options: PublishChanges = {}) => publish(root, version, second as Model, options)
     const specs = [...(second as Model).specs]
     const bad: [string, number, RegExp][] = []
     const noMarker = await good(1)
@@ -125,7 +128,7 @@ describe('an update', () => {
     bad.push([await good(4, { profile: 'bf16' }), 4, /profile is bf16/])
     bad.push([await good(5, { tensors: specs.slice(1) }), 5, /model\.embed_tokens\.weight is missing/])
     bad.push([
-      await good(6, { tensors: specs.map((spec, index) => (index === 1 ? { ...spec, shape: [spec.shape[0], 1] } : spec)) }),
+      await good(6, { tensors: specs.map((spec, index) => (index === 1 ? { ...spec, shape: [...spec.shape, 1] } : spec)) }),
       6,
       /has shape/,
     ])
@@ -186,6 +189,53 @@ describe('an update', () => {
     await servesWell(2, first as Model)
     expect(engine.stats().version).toBe(2)
   })
+})
+
+test('decoding goes on while a version is read, piece by piece', () => {
+  const source = tinyModel('qwen3_moe', 2)
+  let reads = 0
+  const published = (): OpenWeights => ({
+    manifest: {
+      version: 1,
+      profile: 'fp32',
+      tensors: source.specs.map(({ name, shape }) => ({
+        name,
+        shape,
+        dtype: 'F32',
+        layout: 'row-major',
+        offset: 0,
+        bytes: 0,
+        checksum: '',
+      })),
+    },
+    read(name, first, into) {
+      into.set(floatsOf(source, name).subarray(first, first + into.length))
+      reads++
+      // As long as a large piece takes.
+      for (const until = performance.now() + 3; performance.now() < until; );
+    },
+    verify: () => undefined,
+    release: () => undefined,
+  })
+  const core = coreOf('qwen3_moe', { openWeights: published, maxModelLen: 256, blocks: 64 })
+  submit(core, 1, requestOf([1, 2, 3], { sampling: { maxTokens: 200 } }))
+  core.step()
+  let error: unknown = 'not settled'
+  core.weights.prepare({ version: 1, path: '/published', stamp: '' }, (result: unknown) => {
+    error = result
+  })
+  core.take()
+  let steps = 0
+  for (; error === 'not settled'; steps++) {
+    const before = reads
+    core.step()
+    expect(reads - before).toBeLessThanOrEqual(1)
+    expect(tokensOf(core.take()).get(1)?.length).toBe(1)
+  }
+  expect([error, reads]).toEqual([null, source.specs.length])
+  expect(steps).toBeGreaterThanOrEqual(reads)
+  core.dispose()
+  source.dispose()
 })
 
 /** The engine's answer through an update, by plain forwards over pages: the first part with one model, the rest with the other. */

@@ -210,6 +210,7 @@ export class EngineCore {
     const batch = this.#batch
     this.#scheduler.fill(batch, weights.version)
     if (batch.rows === 0) return false
+    if (this.stats.get('busySince') === 0) this.stats.set('busySince', Date.now())
     const sampling = this.#sampling
     sampling.length = 0
     for (let index = 0; index < batch.sequences.length; index++) {

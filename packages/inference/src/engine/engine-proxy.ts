@@ -230,7 +230,8 @@ export class EngineProxy implements Engine {
   /** The thread is gone, or is about to go: everything that waits for it is told. */
   #end(error: unknown): void {
     if (this.#failure !== null) return
-    const isExpected = this.#isDisposed && error === undefined
+    // A step that is stopped by force fails: it was asked to.
+    const isExpected = this.#isDisposed
     const failure = isExpected ? engineFailed('the engine was stopped', undefined) : engineFailed('the thread of the engine ended', error)
     this.#failure = failure
     const open = [...this.#open.values()]
