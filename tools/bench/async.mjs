@@ -17,6 +17,8 @@ const builtinEntry = '../../packages/builtin/dist/index.js'
 const { Orchestrator, LiveFleet, defaultAdvantage } = await import(orchestratorEntry)
 /** @type {typeof import('@trilithon/builtin')} */
 const { stickyRouter } = await import(builtinEntry)
+/** @type {typeof import('@trilithon/core')} */
+const { silentLogger } = await import('../../packages/core/dist/index.js')
 
 const groupSize = 4
 const batchSize = 128
@@ -215,7 +217,7 @@ async function measure({ level, steps, seed }) {
     },
     folderOf: String,
     files: { saveRecords: async () => undefined, saveCheckpoint: null },
-    log: silent,
+    log: silentLogger,
     report: () => undefined,
   })
 
@@ -248,9 +250,6 @@ async function measure({ level, steps, seed }) {
     maxLag: lags.reduce((most, lag) => Math.max(most, lag), 0),
   }
 }
-
-/** @type {import('@trilithon/core').Logger} */
-const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }
 
 const { values } = parseArgs({
   options: { steps: { type: 'string', default: '300' }, seed: { type: 'string', default: '1' }, json: { type: 'boolean', default: false } },

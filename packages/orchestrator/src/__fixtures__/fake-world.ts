@@ -96,6 +96,8 @@ export interface FakePoolOptions {
   readonly clock: Clock
   readonly engines: FakeEngines
   readonly episode: (request: EpisodeRequest) => FakeEpisode
+  /** Time until a cancelled episode is acknowledged. */
+  readonly cancelMs?: number
 }
 
 /** Episodes that take time and sample tokens of whatever version serves. */
@@ -126,6 +128,7 @@ export class FakePool implements EpisodePool {
     const { ms, turns: lengths = [2], reward = 1, error } = episode(request)
     const total = lengths.reduce((sum, length) => sum + length, 0)
     const beginMs = clock.nowMs()
+    if (total === 0) await clock.sleep(ms, signal)
     let history = [1, 2]
     const turns: Turn[] = []
     for (const length of lengths) {
@@ -155,6 +158,8 @@ export class FakePool implements EpisodePool {
     }
     if (signal.aborted) {
       this.cancelled.push(request.rolloutId)
+      await clock.sleep(this.#options.cancelMs ?? 0)
+      engines.events.push('acknowledged')
       return { ...common, turns: [], reward: null, stopCondition: 'error', error: { type: 'Cancelled', message: 'cancelled' } }
     }
     if (error !== undefined) return { ...common, turns, reward: null, stopCondition: 'error', error }

@@ -37,7 +37,7 @@ export class VirtualClock implements Clock {
   }
 
   /** Runs until `work` has settled. Throws where it waits for something that is not a timer. */
-  async run<T>(work: Promise<T>): Promise<T> {
+  async run<T>(work: Promise<T>, limitMs = 1_200_000): Promise<T> {
     let isDone = false
     const end = () => {
       isDone = true
@@ -52,6 +52,7 @@ export class VirtualClock implements Clock {
         continue
       }
       idle = 0
+      if (timer.atMs > limitMs) throw new Error(`nothing has come of it after ${limitMs} ms`)
       this.#nowMs = timer.atMs
       timer.resolve()
     }

@@ -1,4 +1,4 @@
-import type { Logger } from '@trilithon/core'
+import { type Logger, TrilithonError } from '@trilithon/core'
 import type { EpisodeResult } from '@trilithon/environments'
 import type { Advantage } from '../advantage/advantage.ts'
 import type { FinishedEpisode, GroupPlan } from '../dispatch/group-plan.ts'
@@ -12,6 +12,8 @@ export interface TrainSinkOptions {
   readonly postFilters: readonly RolloutFilter[]
   readonly seqLen: number
   readonly log: Logger
+  /** So many episodes of an environment in a row that fail by themselves end the run. */
+  readonly errorLimit: number
   /** A rollout is ready, or a group has ended otherwise. */
   readonly onChange: () => void
   /** Takes a task back whose group was given up or too old. */
@@ -51,6 +53,8 @@ export class TrainSink {
   readonly #options: TrainSinkOptions
   readonly #open = new Map<string, { readonly group: TrainGroup; readonly rollouts: Arrived[] }>()
   #pending: TrainRollout[] = []
+  /** Episodes in a row that failed, by environment; failures of engines do not count, because they pass. */
+  readonly #failing = new Map<string, number>()
   #counts = noCounts()
 
   constructor(options: TrainSinkOptions) {
@@ -134,8 +138,10 @@ export class TrainSink {
       count(counts.errors, error.type)
       count(counts.erroredByEnvironment, environment)
       this.#options.log.debug('episode failed', { rollout: rolloutId, ...error })
+      this.#refuseFailing(environment, error)
       return undefined
     }
+    this.#failing.delete(environment)
     // A turn that sampled nothing and was not continued has nothing to train.
     const samples = buildSamples(result.turns).filter(({ oldest }) => oldest < Number.POSITIVE_INFINITY)
     return {
@@ -144,6 +150,22 @@ export class TrainSink {
       detected: detect(this.#options.postFilters, result.turns),
       preDetected: detect(this.#options.preFilters, result.turns),
     }
+  }
+
+  /** Throws `ENVIRONMENT_INVALID` where nothing but failures comes from an environment. */
+  #refuseFailing(environment: string, { type, message }: { readonly type: string; readonly message: string }): void {
+    if (type.startsWith('Engine') || type === 'Cancelled') return
+    const failures = (this.#failing.get(environment) ?? 0) + 1
+    this.#failing.set(environment, failures)
+    if (failures < this.#options.errorLimit) return
+    throw new TrilithonError(
+      'ENVIRONMENT_INVALID',
+      `The last ${failures} episodes of ${environment} all failed; the last one: ${type}: ${message}`,
+      {
+        path: 'orchestrator.train.env',
+        hint: 'Look into the logs of its workers.',
+      },
+    )
   }
 
   /** Rollouts of a group that has all it will ever have. */

@@ -19,6 +19,9 @@ import { Wake } from './wake.ts'
 /** So many batches in a row without anything to train end the run. */
 export const maxEmptyBatches = 10
 
+/** With twice the episodes in flight where that is more: only failures since the start end a run. */
+const leastErrorLimit = 50
+
 /** Runs episodes, makes batches of them, ships them in order, and brings new weights to the engines. */
 export class Orchestrator {
   readonly #parts: OrchestratorParts
@@ -64,6 +67,7 @@ export class Orchestrator {
     this.#source = new TaskSource(environments, undefined, progress?.source)
     this.#sink = new TrainSink({
       ...{ preFilters: parts.preFilters, postFilters: parts.postFilters, seqLen: settings.seqLen, log },
+      errorLimit: Math.max(leastErrorLimit, 2 * settings.maxInflight),
       onChange: () => this.#changed(),
       giveBack: (task) => this.#source.giveBack(task),
     })
