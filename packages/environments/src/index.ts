@@ -9,6 +9,7 @@ export { alphabetSortEnvironment, alphabetSortTask, sortedWords, wordsInPlace } 
 export * from './configuration/env-server-root.ts'
 export * from './configuration/environment-table.ts'
 export * from './define/define-environment.ts'
+export { type PlayEpisodesOptions, type PlayedEpisode, playEpisodes } from './define/play-episodes.ts'
 export { builtInEnvironments } from './load/load-environment.ts'
 export { createEnvironmentPool } from './pool/create-environment-pool.ts'
 export * from './pool/environment-pool.ts'

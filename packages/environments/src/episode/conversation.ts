@@ -22,7 +22,7 @@ export interface ConversationPlan {
 export interface ConversationOptions {
   readonly plan: ConversationPlan
   readonly renderer: TurnRenderer
-  readonly client: GenerateClient
+  readonly client: Pick<GenerateClient, 'generate'>
   readonly signal: AbortSignal
   /** Of `performance.now()`; null: none. */
   readonly deadline: number | null

@@ -22,7 +22,7 @@ export interface RunEpisodesOptions {
   /** One, or all of a group: they have one task. */
   readonly plans: readonly EpisodePlan[]
   readonly renderer: TurnRenderer
-  readonly client: GenerateClient
+  readonly client: Pick<GenerateClient, 'generate'>
   /** Aborted where nobody waits for the answer any more. */
   readonly signal: AbortSignal
   /** Milliseconds from now; null: none. */
