@@ -14,10 +14,8 @@ export interface TaskPlace {
   readonly seed: number
 }
 
-/** Any plain object; `id` names it in logs and metrics, else it is called by split and index. */
-export interface EnvironmentTask {
-  readonly id?: string
-}
+/** Any plain object. A text under `id` names it in logs and metrics, else it is called by split and index. */
+export type EnvironmentTask = object
 
 /** Tasks by number, so that a position in the data is a number and no worker holds another's state. */
 export interface EnvironmentDataset<Task extends EnvironmentTask> {

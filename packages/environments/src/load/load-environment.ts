@@ -81,7 +81,7 @@ function taskSource(dataset: EnvironmentDataset<EnvironmentTask>): Pick<LoadedEn
     const task: unknown = await dataset.task(place)
     if (typeof task !== 'object' || task === null)
       throw new EpisodeFailure('TaskInvalid', `task ${place.index} of ${place.split} is ${String(task)}`)
-    return task as EnvironmentTask
+    return task
   }
   const keyOf = ({ split, index, seed }: TaskPlace) => `${split}/${index}/${seed}`
   return {
@@ -93,8 +93,8 @@ function taskSource(dataset: EnvironmentDataset<EnvironmentTask>): Pick<LoadedEn
       const entry = { task, id: `${place.split}/${place.index}` }
       kept.set(key, entry)
       task.then(
-        ({ id }) => {
-          if (id !== undefined) entry.id = String(id)
+        (made) => {
+          if ('id' in made && typeof made.id === 'string') entry.id = made.id
         },
         () => kept.delete(key),
       )
