@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createEngine } from '../src/engine/create-engine.ts'
 import type { Engine, EngineEvent, SamplingOptions } from '../src/engine/engine.ts'
-import { hostOptions, sizeCache } from '../src/engine/engine-options.ts'
+import { countSlots, hostOptions, sizeCache } from '../src/engine/engine-options.ts'
 import { EngineProxy, type ProxyPort } from '../src/engine/engine-proxy.ts'
 import { SharedStats } from '../src/engine/shared-stats.ts'
 import { generate, requestOf } from './running.ts'
@@ -199,6 +199,14 @@ describe('starting and ending', () => {
     expect(sizeCache(model.config, options)).toEqual({ blocks: 20, maxModelLen: 320 })
     expect(sizeCache(model.config, hostOptions({ modelFolder: '', maxRunning: 2 }))).toEqual({ blocks: 64, maxModelLen: 512 })
     model.dispose()
+  })
+
+  test('slots are as many as their bytes allow, and none leave without a store', () => {
+    const counts = (slotBytes: number, hasStore: boolean) => countSlots({ ...hostOptions({ modelFolder: '' }), hasStore }, slotBytes)
+    expect(counts(1024, true)).toEqual({ leaving: 64, coming: 16 })
+    expect(counts(3 * 2 ** 20, true)).toEqual({ leaving: 42, coming: 10 })
+    expect(counts(50 * 2 ** 20, true)).toEqual({ leaving: 32, coming: 4 })
+    expect(counts(1024, false).leaving).toBe(0)
   })
 
   test('disposed with requests under way: each of them is told, later calls are refused, no tensor is left', async () => {

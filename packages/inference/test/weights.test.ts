@@ -215,6 +215,9 @@ test('decoding goes on while a version is read, piece by piece', () => {
       for (const until = performance.now() + 3; performance.now() < until; );
     },
     verify: () => undefined,
+    *verifyInPieces() {
+      yield
+    },
     release: () => undefined,
   })
   const core = coreOf('qwen3_moe', { openWeights: published, maxModelLen: 256, blocks: 64 })

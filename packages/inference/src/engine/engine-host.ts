@@ -4,7 +4,7 @@ import { openWeights } from '@trilithon/transport'
 import type { EngineInfo } from './engine.ts'
 import { EngineCore } from './engine-core.ts'
 import type { EngineCall, FromCore, ToCore } from './engine-messages.ts'
-import { type HostOptions, readEndIds, sizeCache } from './engine-options.ts'
+import { countSlots, type HostOptions, readEndIds, sizeCache } from './engine-options.ts'
 import { SharedStats } from './shared-stats.ts'
 
 /** What both ends of a pair of message ports have. */
@@ -33,7 +33,7 @@ export class EngineHost {
     const endIds = readEndIds(modelFolder, nodeFiles)
     const { model } = loadModel(modelFolder)
     const slotBytes = kvElementsPerToken(model.config) * blockSize * 4
-    const { leaving, coming } = options.slots
+    const { leaving, coming } = countSlots(options, slotBytes)
     const slots = { buffer: new SharedArrayBuffer((leaving + coming) * slotBytes), slotBytes, leaving, coming }
     const stats = new SharedArrayBuffer(SharedStats.bytes)
     new SharedStats(stats).begin()

@@ -25,7 +25,7 @@ export interface EngineOptions {
   readonly routedExperts?: boolean
   /** Takes blocks that leave the cache and gives them back. Whoever made it disposes it, after the engine. */
   readonly store?: KVStore | null
-  /** Blocks that may be on their way to the store, and from it. */
+  /** Blocks that may be on their way to the store, and from it; as many as there are in 128 and in 32 MiB unless said otherwise, from 32 to 64 and from 4 to 16. */
   readonly slots?: { readonly leaving: number; readonly coming: number }
   /** Of the native pool; the machine's cores unless said otherwise. */
   readonly threads?: number
@@ -46,7 +46,7 @@ export interface HostOptions {
   readonly prefixCaching: boolean
   readonly routedExperts: boolean
   readonly hasStore: boolean
-  readonly slots: { readonly leaving: number; readonly coming: number }
+  readonly slots: { readonly leaving: number; readonly coming: number } | null
   readonly threads: number | null
 }
 
@@ -64,7 +64,7 @@ export function hostOptions(options: EngineOptions): HostOptions {
     prefixCaching: options.prefixCaching ?? true,
     routedExperts: options.routedExperts ?? false,
     hasStore: store !== null,
-    slots: options.slots ?? { leaving: store === null ? 0 : 64, coming: 16 },
+    slots: options.slots ?? null,
     threads,
   }
   for (const [name, value] of Object.entries({
@@ -73,7 +73,7 @@ export function hostOptions(options: EngineOptions): HostOptions {
     prefillTokens: host.prefillTokens,
     kvBytes: kvBytes ?? 1,
     maxModelLen: maxModelLen ?? 2,
-    'slots.coming': host.slots.coming,
+    'slots.coming': host.slots?.coming ?? 1,
   }))
     if (!Number.isSafeInteger(value) || value < 1)
       throw new TrilithonError('CONFIG_VALUE_INVALID', `${name} of the engine is ${value}; it is a whole number above 0`, {
@@ -113,6 +113,12 @@ export function sizeCache(
       },
     )
   return { blocks, maxModelLen: fitting }
+}
+
+/** Slots for blocks of these bytes. */
+export function countSlots({ slots, hasStore }: HostOptions, slotBytes: number): { readonly leaving: number; readonly coming: number } {
+  const fitting = (least: number, most: number, bytes: number) => Math.max(least, Math.min(most, Math.floor(bytes / slotBytes)))
+  return slots ?? { leaving: hasStore ? fitting(32, 64, 128 * 2 ** 20) : 0, coming: fitting(4, 16, 32 * 2 ** 20) }
 }
 
 const EndIds = z.looseObject({ eos_token_id: z.union([z.int(), z.array(z.int())]).nullish() })

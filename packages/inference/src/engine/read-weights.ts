@@ -38,8 +38,7 @@ function* readPublished({ model, path, version, profile, openWeights }: ReadWeig
     const shapes = new Map(manifest.tensors.map(({ name, shape }) => [name, shape]))
     const sources = sourcesOf(model.specs, shapes, path)
     for (const { spec, name, offset, elements } of sources) {
-      weights.verify(name)
-      yield
+      yield* weights.verifyInPieces(name)
       const values = new Float32Array(Math.min(elements, pieceElements))
       for (let first = 0; first < elements; first += pieceElements) {
         const piece = values.subarray(0, Math.min(pieceElements, elements - first))
@@ -65,8 +64,10 @@ function* readFolder({ model, path, files }: ReadWeightsOptions): Generator<void
     // Some files repeat the embedding as a head although the two are tied.
     if (model.config.tiedEmbeddings) shapes.delete('lm_head.weight')
     for (const { spec, name, offset } of sourcesOf(model.specs, shapes, path)) {
-      checkpoint.read(name, (values, first) => place(model, spec, offset + first, values, path, name))
-      yield
+      for (const { values, firstElement } of checkpoint.pieces(name)) {
+        place(model, spec, offset + firstElement, values, path, name)
+        yield
+      }
     }
   } finally {
     checkpoint.close()

@@ -15,6 +15,8 @@ export interface Checkpoint {
   readonly tensors: ReadonlyMap<string, TensorEntry & { readonly file: string }>
   /** Gives a tensor's elements as float32 in pieces, in order; nothing larger than a piece is held. Throws `CHECKPOINT_INVALID`. */
   read(name: string, take: (values: Float32Array, firstElement: number) => void): void
+  /** The same pieces one after another, each valid until the next: for a thread that has something to do between two of them. */
+  pieces(name: string): Generator<{ readonly values: Float32Array; readonly firstElement: number }, void>
   close(): void
 }
 
@@ -48,7 +50,16 @@ export function openCheckpoint(folder: string, files: FileLayer): Checkpoint {
     close()
     throw error
   }
-  return { folder, tensors, read: (name, take) => readTensor(folder, tensors.get(name), name, open, take), close }
+  const pieces = (name: string) => readTensor(folder, tensors.get(name), name, open)
+  return {
+    folder,
+    tensors,
+    read(name, take) {
+      for (const { values, firstElement } of pieces(name)) take(values, firstElement)
+    },
+    pieces,
+    close,
+  }
 }
 
 const singleName = 'model.safetensors'
@@ -98,13 +109,12 @@ function readHeader(file: OpenFile, path: string): TensorEntry[] {
   return parseHeader(header, file.size, path)
 }
 
-function readTensor(
+function* readTensor(
   folder: string,
   entry: (TensorEntry & { readonly file: string }) | undefined,
   name: string,
   open: ReadonlyMap<string, OpenFile>,
-  take: (values: Float32Array, firstElement: number) => void,
-): void {
+): ReturnType<Checkpoint['pieces']> {
   if (entry === undefined) throw invalid(folder, `it has no tensor ${name}`)
   const path = join(folder, entry.file)
   const file = open.get(entry.file)
@@ -121,7 +131,7 @@ function readTensor(
     const piece = bytes.subarray(0, size * width)
     if (file.read(piece, entry.offset + first * width) < piece.length) throw invalid(path, `${name} ends before its last element`)
     toFloat32(dtype, piece, values.subarray(0, size))
-    take(values.subarray(0, size), first)
+    yield { values: values.subarray(0, size), firstElement: first }
   }
 }
 

@@ -25,6 +25,8 @@ export interface OpenWeights {
   read(name: string, firstElement: number, into: Float32Array): void
   /** Throws `WEIGHTS_INVALID` where the bytes of a tensor are not those that were published. */
   verify(name: string): void
+  /** The same, with a stop after every piece: for a thread that has something to do between two of them. */
+  verifyInPieces(name: string): Generator<void, void>
   /** Ends the reading. A second call does nothing. */
   release(): void
 }
@@ -103,13 +105,19 @@ class FileWeights implements OpenWeights {
   }
 
   verify(name: string): void {
+    for (const _ of this.verifyInPieces(name));
+  }
+
+  *verifyInPieces(name: string): Generator<void, void> {
     const { offset, bytes, checksum } = this.#find(name)
-    const chunk = bytesOf(this.#half)
+    // Of its own: a read between two pieces uses the other.
+    const chunk = new Uint8Array(Math.min(bytes, chunkElements * 2))
     let found = 0
     for (let done = 0; done < bytes; done += chunk.length) {
       const piece = chunk.subarray(0, Math.min(chunk.length, bytes - done))
       this.#fill(name, piece, offset + done)
       found = continueChecksum(piece, found)
+      yield
     }
     if (formatChecksum(found) !== checksum)
       throw weightsInvalid(this.#folder, `tensor ${name} has the checksum ${formatChecksum(found)}, the manifest says ${checksum}`)

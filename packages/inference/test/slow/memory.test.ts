@@ -1,10 +1,11 @@
+/** Budget: 15 s. Memory over 10,000 requests: what a request takes is gone after it. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { liveTensors } from '@trilithon/tensor'
 import { afterAll, expect, test } from 'vitest'
-import { createEngine } from '../src/engine/create-engine.ts'
-import { generate, requestOf } from './running.ts'
-import { TestFolders } from './tiny-models.ts'
+import { createEngine } from '../../src/engine/create-engine.ts'
+import { generate, requestOf } from '../running.ts'
+import { TestFolders } from '../tiny-models.ts'
 
 const folders = new TestFolders()
 afterAll(() => folders.remove())
