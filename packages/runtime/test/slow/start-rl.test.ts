@@ -105,7 +105,7 @@ describe('a run', () => {
     expect(last).toMatch(/rl +step 30\/30 {2}elapsed 0:\d\d {2}ETA 0:00/)
     expect(last).toMatch(/reward +2\.9000 ▁.*█/)
     expect(last).toMatch(/tokens\/s +inference \d+ {2}trainer 1000/)
-    expect(last).toMatch(/trainer +done, step 29 +waits 75 %/)
+    expect(last).toMatch(/trainer +waits 75 % +done, step 29/)
     expect(text).not.toContain('SUCCESS')
   })
 

@@ -36,16 +36,16 @@ describe('the block', () => {
       'lag          max 2  mean 0.75  mismatch KL 0.0001  entropy 1.2500',
       // 3000 in the two seconds between what the engine told.
       'tokens/s     inference 3000  trainer 9000',
-      'inference    generating, running 32                        waits 50 %',
-      'orchestrator starting                                    ',
-      'trainer      waiting for a batch, step 2                   waits 75 %',
+      'inference    waits 50 %  generating, running 32',
+      'orchestrator             starting',
+      'trainer      waits 75 %  waiting for a batch, step 2',
     ])
   })
 
   it('begins with what is known', () => {
     expect(runLines(new RunState(['trainer'], null, 0), 0)).toEqual([
       'rl           step -  elapsed 0:00',
-      `trainer      ${'starting'.padEnd(44)}`,
+      'trainer                  starting',
     ])
   })
 })

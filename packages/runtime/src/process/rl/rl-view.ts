@@ -127,8 +127,8 @@ function roleText({ state, values }: RoleState, idle: number | undefined): strin
   const known = Object.entries(values).flatMap(([key, value]) =>
     shownValues.has(key) && value > 0 ? [`${shownValues.get(key)} ${round(value)}`] : [],
   )
-  const waits = idle === undefined ? [] : [`waits ${round(100 * idle)} %`]
-  return [[state, ...known].join(', ').padEnd(44), ...waits].join('  ')
+  const waits = idle === undefined ? '' : `waits ${round(100 * idle)} %`
+  return `${waits.padEnd(11)} ${[state, ...known].join(', ')}`
 }
 
 /** Values of a state that are shown beside it, under these words. */
