@@ -175,7 +175,7 @@ it('converges whatever calls and replies are lost', { timeout: 15_000 }, async (
       expect(await served()).toBe(String(version))
       expect(service.engine.stats()).toMatchObject({ version, isPaused: false })
     }),
-    { numRuns: 30 },
+    { numRuns: 15 },
   )
 })
 

@@ -196,7 +196,7 @@ describe('whatever comes over a socket', () => {
         socket.destroy()
         expect((await service.get('/health')).status).toBe(200)
       }),
-      { numRuns: 150 },
+      { numRuns: 80 },
     )
     await until(() => service.engine.open === 0)
     await isHealthy()
