@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { routedLayout } from '@trilithon/core'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type FakeService, startFake } from '../__fixtures__/start-fake.ts'
@@ -268,6 +269,26 @@ describe('the end', () => {
     expect(performance.now() - started).toBeLessThan(900)
     idle.destroy()
     await expect(service.get('/health')).rejects.toThrow()
+  })
+
+  it('of the server waits for large answers that are on their way, and for nobody who does not read', async () => {
+    service = await startFake(
+      { routedLayout: routedLayout({ experts: 64, layers: 40, topK: 8 }), maxModelLen: 40_000 },
+      { returnsRoutedExperts: true },
+    )
+    const body = { token_ids: Array.from({ length: 5000 }, () => 1), sampling_params: { max_tokens: 1 } }
+    const deaf = open()
+    deaf.pause()
+    deaf.write(requestText(JSON.stringify(body)))
+    const answer = service.post(generate, body)
+    await until(() => (service.engine.stats().finished.length ?? 0) >= 2)
+    const started = performance.now()
+    const closed = service.server.close({ drainMs: 0 })
+    const json = (await (await answer).json()) as { choices: { routed_experts: string }[] }
+    expect(json.choices[0]?.routed_experts.length).toBeGreaterThan(2_000_000)
+    await closed
+    expect(performance.now() - started).toBeLessThan(1000)
+    deaf.destroy()
   })
 
   it('of the engine is told to every request, to health and to liveness', async () => {

@@ -1,4 +1,4 @@
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Logger } from '@trilithon/core'
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { Engine } from '../engine/engine.ts'
@@ -98,6 +98,11 @@ export async function createInferenceServer(options: InferenceServerOptions): Pr
   addWeightRoutes(server, context)
   addTextRoutes(server, context)
   addGenerateRoute(server, context)
+  const sockets = new Set<Socket>()
+  server.server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
   await listen(server, host, port)
   const address = server.server.address() as AddressInfo
   const name = host.includes(':') ? `[${host}]` : host
@@ -115,13 +120,20 @@ export async function createInferenceServer(options: InferenceServerOptions): Pr
         active.abortAll()
         await active.idle(200)
       }
-      // What was answered last is on its way; a reader that does not read is not waited for.
-      await new Promise((resolve) => setTimeout(resolve, 20))
+      await written(sockets)
       server.server.closeAllConnections()
       await closed
       await server.close()
     },
   }
+}
+
+/** What was answered last is on its way; a reader that does not read is waited for no longer than this. */
+async function written(sockets: ReadonlySet<Socket>, timeoutMs = 250): Promise<void> {
+  const end = performance.now() + timeoutMs
+  // Answers are handed to their sockets behind the end of their requests.
+  do await new Promise((resolve) => setTimeout(resolve, 20))
+  while (performance.now() < end && [...sockets].some(({ writableLength }) => writableLength > 0))
 }
 
 /** What holds for every route: the key, the form of errors, bodies that may be empty. */
