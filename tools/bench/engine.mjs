@@ -3,9 +3,9 @@
  * What the embedded engine does with a small mixture of experts (1.4 million parameters: hidden 128, 4 layers, 8 experts of which 2 are taken, 128
  * tokens): tokens per second at several batches, time to the first token of a prompt of 512, what the scheduler costs, memory.
  *
- *   node tools/bench/engine.mjs [--threads 1] [--rounds 5] [--experts]     (after ./trilithon build)
+ *   node tools/bench/engine.mjs [--threads 1] [--rounds 5] [--batches 1,8,64,256] [--kv-mib 160] [--experts]     (after ./trilithon build)
  *
- * An engine in a thread of its own; prompts of 32 random tokens, 256 tokens of answer, 160 MiB of keys. Medians over the rounds, with their range. "per CPU-s" divides by
+ * An engine in a thread of its own; prompts of 32 random tokens, 256 tokens of answer. Medians over the rounds, with their range. "per CPU-s" divides by
  * processor time of the whole process, which says more than the clock where other processes run.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -19,6 +19,8 @@ const { values } = parseArgs({
   options: {
     threads: { type: 'string', default: '1' },
     rounds: { type: 'string', default: '5' },
+    batches: { type: 'string', default: '1,8,64,256' },
+    'kv-mib': { type: 'string', default: '160' },
     experts: { type: 'boolean', default: false },
   },
 })
@@ -53,7 +55,7 @@ const modelFolder = join(root, 'model')
 const model = createModel(parseModelConfig(json, 'config.json'), { seed: 1, configText: JSON.stringify(json) })
 saveModel(model, modelFolder)
 model.dispose()
-const engine = await createEngine({ modelFolder, threads, routedExperts, kvBytes: 160 * 2 ** 20 })
+const engine = await createEngine({ modelFolder, threads, routedExperts, kvBytes: Number(values['kv-mib']) * 2 ** 20 })
 
 let requests = 0
 const random = () => Math.floor(Math.random() * 128)
@@ -121,7 +123,7 @@ function serve(batch, promptLength, maxTokens) {
   )
 }
 
-const batches = [1, 8, 64, 256]
+const batches = values.batches.split(',').map(Number)
 /** @type {Map<number, Awaited<ReturnType<typeof serve>>[]>} */
 const results = new Map(batches.map((batch) => [batch, []]))
 /** @type {number[]} */

@@ -148,6 +148,7 @@ describe('pauses', () => {
     })
     while (paused === undefined) await ticks()
     await paused
+    expect(engine.stats().isPaused).toBe(true)
     const held = generate(engine, long())
     const atPause = seen
     await ticks()

@@ -127,12 +127,14 @@ export class EngineCore {
     this.#scheduler.holdAfter = this.#arrivals - 1
     if (mode === 'abort') for (const sequence of [...this.#live.values()]) this.#finish(sequence, 'abort')
     this.#isPaused = mode !== 'wait'
+    this.#notePause()
     this.#settlePause()
   }
 
   resume(): void {
     this.#isPaused = false
     this.#scheduler.holdAfter = Number.POSITIVE_INFINITY
+    this.#notePause()
     for (const settled of this.#pauses.splice(0)) settled()
   }
 
@@ -362,9 +364,13 @@ export class EngineCore {
     for (const settled of this.#pauses.splice(0)) settled()
   }
 
+  #notePause(): void {
+    this.stats.set('isPaused', this.#isPaused || this.#scheduler.holdAfter !== Number.POSITIVE_INFINITY ? 1 : 0)
+  }
+
   #updateStats(isBusy: boolean): void {
     const { stats } = this
-    stats.set('isPaused', this.#isPaused || this.#scheduler.holdAfter !== Number.POSITIVE_INFINITY ? 1 : 0)
+    this.#notePause()
     stats.set('running', this.#scheduler.running.length)
     stats.set('waiting', this.#scheduler.waiting.length)
     stats.set('usedBlocks', this.#blocks.held)

@@ -61,7 +61,7 @@ export interface EngineTokens {
   readonly kind: 'tokens'
   readonly id: string
   readonly tokenIds: Uint32Array
-  /** Under the distribution after temperature (and top-k, top-p, min-p), as the trainer's head computes it. */
+  /** Of all tokens after temperature (at 0: at 1), whatever top-k, top-p and min-p leave out: as the trainer's head computes it. */
   readonly logprobs: Float32Array
   readonly versions: Uint32Array
   readonly contextVersionsMin: Uint32Array
