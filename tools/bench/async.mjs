@@ -171,6 +171,7 @@ async function measure({ level, steps, seed }) {
     settings: {
       ...{ maxSteps: steps, batchSize, tokenBatchSize: null, maxInflight: inFlight, tasksPerMinute: null, seqLen: 2048, profile: 'fp32' },
       ...{ maxAsyncLevel: level, maxOffPolicySteps: bound, checkpointInterval: null, skipsFirstEval: true, logInterval: 1e9 },
+      pollsEngines: false,
     },
     train: [
       {
@@ -195,7 +196,7 @@ async function measure({ level, steps, seed }) {
       finish: async () => undefined,
       dispose: async () => undefined,
     },
-    facts: { model: 'm', headers: {}, apiKeyVar: null, wantsRoutedExperts: false, datasetSeed: 42, routerUrl: null },
+    facts: { model: 'm', headersOf: () => ({}), apiKeyVar: null, wantsRoutedExperts: false, datasetSeed: 42, routerUrl: null },
     sender: {
       async send(step, samples) {
         for (const { id, versions } of samples) {
@@ -211,8 +212,10 @@ async function measure({ level, steps, seed }) {
     },
     async watchVersions(onVersion, { signal, above }) {
       for (let last = above; !signal.aborted; ) {
-        if (published > last) await onVersion((last = published))
-        else await change(signal)
+        if (published > last) {
+          last = published
+          await onVersion(last)
+        } else await change(signal)
       }
     },
     folderOf: String,

@@ -25,3 +25,10 @@ export type { Progress } from './progress/progress.ts'
 export { type Clock, systemClock } from './run/clock.ts'
 export { Orchestrator } from './run/orchestrator.ts'
 export type { OrchestratorParts, RunFiles, RunSettings } from './run/orchestrator-parts.ts'
+export { type OrchestratorPlanOptions, type OrchestratorSetup, prepareOrchestrator } from './start/orchestrator-setup.ts'
+export {
+  type EvaluationStartOptions,
+  type OrchestratorStartOptions,
+  runOrchestrator,
+  runOrchestratorEvaluation,
+} from './start/run-orchestrator.ts'

@@ -227,7 +227,7 @@ export class FakeTrainer {
 
 export const fakeSettings: RunSettings = {
   ...{ maxSteps: 3, batchSize: 8, tokenBatchSize: null, maxInflight: 8, tasksPerMinute: null, seqLen: 64 },
-  ...{ maxAsyncLevel: 1, maxOffPolicySteps: 8, checkpointInterval: null, skipsFirstEval: false, logInterval: 10, profile: 'fp32' },
+  ...{ maxAsyncLevel: 1, maxOffPolicySteps: 8, checkpointInterval: null, skipsFirstEval: false, logInterval: 10, profile: 'fp32', pollsEngines: false },
 }
 
 export interface FakePartsOptions {
@@ -265,7 +265,7 @@ export function fakeParts(options: FakePartsOptions): OrchestratorParts & { read
     router: stickyRouter.create({ config: {}, run: {}, needs: {}, log, signal: new AbortController().signal } as never) as OrchestratorParts['router'],
     fleet,
     admin: engines,
-    facts: { model: 'fake', headers: {}, apiKeyVar: null, wantsRoutedExperts: false, datasetSeed: 42, routerUrl: null },
+    facts: { model: 'fake', headersOf: () => ({}), apiKeyVar: null, wantsRoutedExperts: false, datasetSeed: 42, routerUrl: null },
     sender: trainer.sender,
     watchVersions: trainer.watchVersions,
     folderOf: (version) => `/broadcasts/step_${version}`,

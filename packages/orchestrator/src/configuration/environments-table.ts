@@ -28,7 +28,7 @@ export const EvalSamplingTable = z.strictObject({
     .enum(['minimal', 'low', 'medium', 'high'])
     .nullable()
     .default(null)
-    .describe('Asked of models that think; null leaves it to them.'),
+    .meta({ description: 'Asked of models that think; null leaves it to them.', unavailable: 'No renderer has levels of effort yet.' }),
   extra_body: extraBody,
 })
 

@@ -77,7 +77,7 @@ test('defaults are those of prime-rl', () => {
     pool_size: null,
     optim: { lr: 1e-4 },
     eval: null,
-    advantage: { type: 'default', length_penalty: null, length_weighted_baseline: false },
+    advantage: { type: 'default', length_penalty: null, length_weighted_baseline: false, normalize_by_deviation: false },
     pre_batch_filters: filters(false),
     post_batch_filters: filters(true),
     log: { level: 'info', vf_level: 'info', json_logging: false, log_data: false, interval: 10 },

@@ -165,6 +165,8 @@ function* samplingRules({ train, training_mode }: OrchestratorConfiguration, isG
 /** Why written values of the orchestrator are changed or not used, and what may bias the loss. */
 export function* orchestratorNotices(config: OrchestratorConfiguration, isGiven: IsGiven): Iterable<ConfigurationNotice> {
   const { train, training_mode, teacher, bench, student } = config
+  for (const path of ['renderer.tool_parser', 'renderer.reasoning_parser'])
+    yield { path, message: 'Answers are handed to the environment as they are.', unused: true }
   if (bench) yield { path: 'max_steps', message: 'A measurement takes four steps.' }
   if (bench) yield { path: 'eval', message: 'A measurement makes no evaluations.', unused: true }
   if (training_mode === 'sft' && teacher !== null)

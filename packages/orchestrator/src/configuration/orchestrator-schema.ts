@@ -20,13 +20,18 @@ export const OrchestratorSchema = z.strictObject({
     .default('rl')
     .describe('"rl" by reward, "opd" by the log-probabilities of a teacher on the own samples, "sft" on samples of a teacher.'),
   student: PolicyTable.prefault({}).describe('The policy that is trained.'),
-  teacher: PolicyTable.nullable().default(null).describe('A fixed model to learn from; null has none.'),
+  teacher: PolicyTable.nullable()
+    .default(null)
+    .meta({ description: 'A fixed model to learn from; null has none.', unavailable: 'Teachers are not built yet.' }),
   train: TrainTable.prefault({}).describe('What is trained on.'),
   tokenizer: TokenizerTable.prefault({}).describe('Tokeniser of the policy.'),
   renderer: RendererVariants.nullable()
     .prefault({ name: 'auto' })
     .describe('Turns messages into token ids; null sends messages to the chat route instead.'),
-  pool_size: z.int().min(1).nullable().default(null).describe('Renderers that work side by side; null follows from the machine.'),
+  pool_size: z.int().min(1).nullable().default(null).meta({
+    description: 'Renderers that work side by side; null follows from the machine.',
+    unavailable: 'Renderers work in the processes of the environments, one in each.',
+  }),
   optim: z
     .strictObject({ lr: z.number().min(0).default(1e-4).describe('Learning rate.') })
     .prefault({})
@@ -46,7 +51,10 @@ export const OrchestratorSchema = z.strictObject({
     .array(z.enum(['prefill', 'decode']))
     .nullable()
     .default(null)
-    .describe('Role of each engine, in the order of their URLs; null where prefill and decode are not split.'),
+    .meta({
+      description: 'Role of each engine, in the order of their URLs; null where prefill and decode are not split.',
+      unavailable: 'Prefill and decode are not split yet.',
+    }),
   ckpt: z
     .strictObject({
       interval: z.int().min(1).nullable().default(null).describe('Steps between two checkpoints; null writes one at the end.'),
@@ -56,10 +64,13 @@ export const OrchestratorSchema = z.strictObject({
         .min(1)
         .nullable()
         .default(null)
-        .describe('Seconds to wait for the weights of that step; null wants them at once.'),
+        .describe('Seconds that the trainer may take to publish the weights of that step; null takes `wait_for_ready_timeout`.'),
       keep_last: z.int().min(1).nullable().default(null).describe('Keep that many of the newest checkpoints; null keeps all.'),
       keep_interval: z.int().min(1).nullable().default(null).describe('Keep the checkpoints of every n-th step besides.'),
-      skip_progress: z.boolean().default(false).describe('When resuming, start counting at step 0.'),
+      skip_progress: z.boolean().default(false).meta({
+        description: 'When resuming, start counting at step 0.',
+        unavailable: 'Engines know version 0 as the folder of the model.',
+      }),
     })
     .nullable()
     .default(null)

@@ -10,7 +10,11 @@ import { type Flight, oldestOf, RunningGroup, rolloutIdOf } from './running-grou
 /** What all requests of a run have in common. */
 export interface RequestFacts {
   readonly model: string
-  readonly headers: Readonly<Record<string, string>>
+  readonly headersOf: (episode: {
+    readonly rolloutId: string
+    readonly groupId: string
+    readonly taskIndex: number
+  }) => Readonly<Record<string, string>>
   readonly apiKeyVar: string | null
   readonly wantsRoutedExperts: boolean
   /** Makes, with split and index, the task of an environment. */
@@ -334,7 +338,11 @@ export class Dispatcher {
     return {
       ...{ rolloutId, groupId: plan.id, taskIndex: plan.taskIndex, split: environment.split, seed: facts.datasetSeed },
       baseUrl: facts.routerUrl ?? fleet.urlOf(lease.worker),
-      headers: { ...facts.headers, ...fleet.headersOf(lease.worker), ...lease.headers },
+      headers: {
+        ...facts.headersOf({ rolloutId, groupId: plan.id, taskIndex: plan.taskIndex }),
+        ...fleet.headersOf(lease.worker),
+        ...lease.headers,
+      },
       salt: String(group.version),
       session: rolloutId,
       lease: { id: rolloutId, deadlineMs: environment.leaseMs },

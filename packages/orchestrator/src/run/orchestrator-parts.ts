@@ -26,6 +26,8 @@ export interface RunSettings {
   /** Seconds between two lines of what goes on. */
   readonly logInterval: number
   readonly profile: string
+  /** Read the load of the engines, for metrics and for the router. */
+  readonly pollsEngines: boolean
 }
 
 /** Where the run leaves what it made. */

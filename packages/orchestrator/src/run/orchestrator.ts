@@ -6,6 +6,7 @@ import { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { GroupPlan } from '../dispatch/group-plan.ts'
 import { type EvalResult, EvalRuns } from '../evals/eval-runs.ts'
 import { applyFilters } from '../filters/rollout-filter.ts'
+import { EngineMetrics } from '../fleet/engine-metrics.ts'
 import { type BatchRollout, batchMetrics } from '../metrics/batch-metrics.ts'
 import type { Progress } from '../progress/progress.ts'
 import { TaskSource } from '../source/task-source.ts'
@@ -94,8 +95,9 @@ export class Orchestrator {
 
   /** Until the last batch is shipped and evaluations are done, or the signal aborts. Rejects with the first failure of anything. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, report, settings, fleet, watchVersions } = this.#parts
+    const { clock, report, settings, fleet, watchVersions, admin, log } = this.#parts
     const { state } = this.#gate
+    const metrics = new EngineMetrics({ admin, fleet, clock, log })
     this.#fireFirstEvals()
     try {
       await runTogether(
@@ -104,7 +106,15 @@ export class Orchestrator {
           dispatcher: (inner) => this.#dispatcher.run(inner),
           'watch of weights': (inner) => watchVersions((version) => this.#update(version), { signal: inner, above: state.version }),
           'status report': (inner) =>
-            statusLoop({ clock, fleet, report, intervalS: settings.logInterval, read: () => this.state, signal: inner }),
+            statusLoop({
+              clock,
+              report,
+              intervalS: settings.logInterval,
+              read: () => this.state,
+              more: () => metrics.values,
+              signal: inner,
+            }),
+          ...(settings.pollsEngines ? { 'metrics of engines': (inner: AbortSignal) => metrics.run(inner) } : {}),
         },
         signal,
       )

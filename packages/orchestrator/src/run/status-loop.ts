@@ -1,6 +1,5 @@
 import type { RoleEvent } from '@trilithon/monitor'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
-import type { LiveFleet } from '../fleet/live-fleet.ts'
 import type { UpdateTimes } from '../updates/weight-updater.ts'
 import type { Clock } from './clock.ts'
 
@@ -19,18 +18,19 @@ export interface RunState {
 
 export interface StatusLoopOptions {
   readonly clock: Clock
-  readonly fleet: LiveFleet
   readonly report: (event: RoleEvent) => void
   /** Seconds between two reports at most; a change of state is told within a tenth of a second. */
   readonly intervalS: number
   readonly read: () => RunState
+  /** Further values of a report. */
+  readonly more: () => Readonly<Record<string, number>>
   readonly signal: AbortSignal
 }
 
 const lookMs = 100
 
 /** Tells what goes on: at every change of state, and regularly. */
-export async function statusLoop({ clock, report, intervalS, read, signal }: StatusLoopOptions): Promise<void> {
+export async function statusLoop({ clock, report, intervalS, read, more, signal }: StatusLoopOptions): Promise<void> {
   let lastState = ''
   let lastMs = Number.NEGATIVE_INFINITY
   let expectedMs = clock.nowMs()
@@ -41,7 +41,12 @@ export async function statusLoop({ clock, report, intervalS, read, signal }: Sta
     const now = read()
     const state = stateOf(now)
     if (state !== lastState || nowMs - lastMs >= intervalS * 1000) {
-      report({ kind: 'status', role: 'orchestrator', state, values: { ...statusValues(now), 'event_loop_lag/max': lagMs / 1000 } })
+      report({
+        kind: 'status',
+        role: 'orchestrator',
+        state,
+        values: { ...statusValues(now), ...more(), 'event_loop_lag/max': lagMs / 1000 },
+      })
       lastState = state
       lastMs = nowMs
       lagMs = 0

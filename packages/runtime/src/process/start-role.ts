@@ -4,6 +4,7 @@ import type { LifecycleResult } from './lifecycle.ts'
 import { startEnvServer } from './start-env-server.ts'
 import { startInference } from './start-inference.ts'
 import type { StartOptions } from './start-options.ts'
+import { startOrchestrator } from './start-orchestrator.ts'
 import { startSft } from './start-sft.ts'
 import { startTrainer } from './start-trainer.ts'
 
@@ -14,6 +15,7 @@ const starts: Readonly<Record<string, Start>> = {
   sft: startSft,
   trainer: startTrainer,
   inference: startInference,
+  orchestrator: startOrchestrator,
   'env-server': startEnvServer,
 }
 

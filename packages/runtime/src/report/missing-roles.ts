@@ -2,9 +2,11 @@ import type { Role } from '@trilithon/core'
 
 /** Roles whose process is part of this version, by root: the trainer of `sft` is another program than that of `rl`. */
 const builtRoles: Readonly<Record<string, readonly Role[]>> = {
+  rl: ['trainer', 'orchestrator', 'inference'],
   sft: ['trainer'],
   trainer: ['trainer'],
   inference: ['inference'],
+  orchestrator: ['orchestrator'],
   'env-server': ['environment'],
 }
 

@@ -29,7 +29,7 @@ const readers: Readonly<Record<string, readonly string[]>> = {
   rl: ['runtime'],
   sft: ['trainer', 'renderers', 'runtime'],
   trainer: ['trainer', 'runtime'],
-  orchestrator: ['orchestrator'],
+  orchestrator: ['orchestrator', 'renderers', 'runtime'],
   inference: ['inference'],
   'env-server': ['environments', 'runtime'],
 }
@@ -50,6 +50,7 @@ function startable(): { root: ReturnType<typeof findRoot>['mounts'][number]['roo
 /** Said of a key by a notice wherever it is written: that it has no effect. */
 const noticed: Readonly<Record<string, readonly string[]>> = {
   sft: ['renderer[default].tool_parser', 'renderer[default].reasoning_parser'],
+  orchestrator: ['renderer[default].tool_parser', 'renderer[default].reasoning_parser'],
 }
 
 /** Keys of a root that nobody reads, refuses or reports. */

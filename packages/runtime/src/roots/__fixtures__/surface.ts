@@ -204,6 +204,7 @@ export const ourKeys: readonly string[] = [
   ...at('rl trainer inference sft', 'numerics_profile'),
   ...at('trainer.model sft.model', 'index_kl_weight'),
   'orchestrator.max_async_level',
+  ...at('orchestrator.advantage[default] orchestrator.train.env.*.advantage[default]', 'normalize_by_deviation'),
   ...at('trainer', 'max_off_policy_steps clean_output_dir'),
   'orchestrator.router[sticky].max_sessions',
   'inference.server.api_key_var',

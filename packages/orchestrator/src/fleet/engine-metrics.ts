@@ -1,0 +1,56 @@
+import type { Logger } from '@trilithon/core'
+import type { Clock } from '../run/clock.ts'
+import type { EngineAdmin, EngineLoad } from './engine-admin.ts'
+import type { LiveFleet } from './live-fleet.ts'
+
+export interface EngineMetricsOptions {
+  readonly admin: EngineAdmin
+  readonly fleet: LiveFleet
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+const intervalMs = 5000
+
+/** Reads the load of the engines: for metrics, and for the router, which otherwise knows only its own leases. An engine that does not tell is no failure. */
+export class EngineMetrics {
+  readonly #options: EngineMetricsOptions
+  #loads: readonly EngineLoad[] = []
+  #isTold = false
+
+  constructor(options: EngineMetricsOptions) {
+    this.#options = options
+  }
+
+  /** Under prime-rl's names. */
+  get values(): Readonly<Record<string, number>> {
+    if (this.#loads.length === 0) return {}
+    const sum = (of: (load: EngineLoad) => number) => this.#loads.reduce((total, load) => total + of(load), 0)
+    return {
+      'inference/agg/running_requests': sum(({ running }) => running),
+      'inference/agg/waiting_requests': sum(({ waiting }) => waiting),
+      'inference/agg/kv_cache_usage_mean': sum(({ kvUsage }) => kvUsage) / this.#loads.length,
+      'inference/agg/kv_cache_usage_max': Math.max(...this.#loads.map(({ kvUsage }) => kvUsage)),
+    }
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { admin, fleet, clock, log } = this.#options
+    while (!signal.aborted) {
+      const loads: EngineLoad[] = []
+      for (const engine of fleet.engines.filter((one) => fleet.stateOf(one) !== 'failed')) {
+        try {
+          const load = await admin.load(engine)
+          loads.push(load)
+          const ranks = Math.max(1, fleet.workersOf(engine).length)
+          fleet.change(engine, { reportedRequests: Math.ceil((load.running + load.waiting) / ranks) })
+        } catch (error) {
+          if (!this.#isTold) log.warn('the metrics of an engine cannot be read', { engine, error })
+          this.#isTold = true
+        }
+      }
+      this.#loads = loads
+      await clock.sleep(intervalMs, signal)
+    }
+  }
+}
