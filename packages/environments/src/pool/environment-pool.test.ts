@@ -1,5 +1,5 @@
 import { fork } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,8 +18,11 @@ const pools: EnvironmentPool[] = []
 beforeAll(async () => {
   engine = await startFakeEngine()
   folder = mkdtempSync(join(tmpdir(), 'trilithon-pool-'))
+  // Sockets of these pools alone are in there.
+  process.env.TMPDIR = folder
 })
 afterAll(async () => {
+  delete process.env.TMPDIR
   await engine.close()
   rmSync(folder, { recursive: true })
 })
@@ -225,6 +228,15 @@ describe('a worker', () => {
     expect(await slow).toMatchObject({ reward: 0.5 })
   })
 
+  it('goes on where its log cannot be written', async () => {
+    mkdirSync(join(folder, 'full'))
+    symlinkSync('/dev/full', join(folder, 'full', 'env_worker_0.log'))
+    const pool = await open({ ...tasks('throw'), logFolder: join(folder, 'full') })
+    expect(await run(pool)).toMatchObject({ error: { type: 'RangeError' } })
+    expect(await run(pool, 1)).toMatchObject({ reward: 0.5 })
+    expect(pool.stats.workerDeaths).toBe(0)
+  })
+
   it('that hangs without a deadline is noticed by its silence', async () => {
     const pool = await open({ ...tasks('busy'), unresponsiveS: 1 })
     const result = await run(pool, 0, { lease: { id: 'l', deadlineMs: null } })
@@ -232,7 +244,6 @@ describe('a worker', () => {
   })
 
   it('ends with the pool, also where a busy loop holds it, and nothing is left', async () => {
-    const before = socketFolders()
     const pool = await open({ ...tasks('busy'), workers: 2, stateColumns: ['pid'] })
     const pids = await Promise.all([pidOf(pool), pidOf(pool)])
     const [busy, other] = [run(pool, 0, { lease: { id: 'l', deadlineMs: null } }), pool.run(episode(1), { signal: never })]
@@ -241,7 +252,7 @@ describe('a worker', () => {
     await expect(busy).resolves.toMatchObject({ error: { type: 'Cancelled' } })
     expect(pids.map(isAlive)).toEqual([false, false])
     expect(await run(pool)).toMatchObject({ error: { type: 'Cancelled' } })
-    expect(socketFolders()).toEqual(before)
+    expect(socketFolders()).toEqual([])
     await pool.dispose()
   })
 
@@ -251,6 +262,7 @@ describe('a worker', () => {
     expect(pids.map(isAlive)).toEqual([true, true])
     child.kill('SIGKILL')
     await expect.poll(() => pids.map(isAlive), { timeout: 4000 }).toEqual([false, false])
+    expect(socketFolders()).toEqual([])
   })
 
   /** The first worker's: a worker names itself in the state of an episode. */
@@ -285,14 +297,13 @@ describe('an environment that cannot be loaded', () => {
     'name: "x", args: z.strictObject({}), dataset: () => ({ size: { train: 1, eval: 1 }, task: () => ({}) }), episode: async () => 1, score: () => 1'
 
   it('is refused with its fault, and no process is left', async () => {
-    const before = socketFolders()
     await expect(createEnvironmentPool(optionsOf({ id: 'reverse-text', args: { min_length: 0 }, workers: 2 }))).rejects.toMatchObject({
       code: 'ENVIRONMENT_INVALID',
       path: 'env.id',
       message: expect.stringMatching(/args.min_length/),
       hint: 'Correct `args` of the environment.',
     })
-    expect(socketFolders()).toEqual(before)
+    expect(socketFolders()).toEqual([])
   })
 
   it('and one outside of every installation may import this package and zod', async () => {
