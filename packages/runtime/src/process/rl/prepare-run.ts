@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, renameSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { combineProblems, TrilithonError } from '@trilithon/core'
 import { type OutputFolderOptions, prepareOutputFolder, unusableOutput } from '@trilithon/monitor'
@@ -74,6 +74,8 @@ export async function prepareRun({ config, workingDirectory, environment }: Prep
   prepareOutputFolder(folder, output)
   mkdirSync(join(folder, 'logs'), { recursive: true })
   for (const path of resume?.unpaired ?? []) setAside(path)
+  // Versions of the run before: the trainer publishes that of its checkpoint anew, and none of them may be taken for it.
+  rmSync(join(folder, 'run_default', 'broadcasts'), { recursive: true, force: true })
   return { folder, resumeStep: resume?.step ?? null }
 }
 
