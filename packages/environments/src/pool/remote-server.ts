@@ -20,9 +20,13 @@ const mostMissed = 5
 /** A server ends an episode at its deadline by itself, if need be by killing a worker. */
 const graceMs = 6000
 
+/** So that a server hears of what was cancelled last. */
+const lingerMs = 500
+
 interface Call {
   readonly episodes: number
   send(): void
+  cancel(): void
   lost(reason: string): void
 }
 
@@ -37,7 +41,7 @@ export class RemoteServer implements Backend {
   readonly #address: string
   readonly #log: Logger
   readonly #calls = new Set<Call>()
-  readonly #disposal = new AbortController()
+  #isDisposed = false
   #pings: NodeJS.Timeout | undefined
   #server: string | undefined
   #isAway = false
@@ -45,7 +49,7 @@ export class RemoteServer implements Backend {
   private constructor({ address, log }: RemoteServerOptions) {
     this.#address = address
     this.#log = log
-    this.#frames = new FrameClient(address, log)
+    this.#frames = new FrameClient(address, log, lingerMs)
   }
 
   /** Resolves when the server has said what it serves. Throws `TASK_FAILED` where it does not answer in time, `ENVIRONMENT_INVALID`. */
@@ -67,21 +71,21 @@ export class RemoteServer implements Backend {
       let attempt = message.first_attempt
       let id = ''
       let timer: NodeJS.Timeout | undefined
-      const stop = AbortSignal.any([signal, this.#disposal.signal])
       const finish = () => {
         clearTimeout(timer)
-        stop.removeEventListener('abort', cancel)
+        signal.removeEventListener('abort', cancel)
         this.#calls.delete(call)
         this.#frames.forget(id)
       }
       const fail = (type: 'Cancelled' | 'DeadlineExceeded' | 'WorkerDied', reason: string) => {
-        this.#frames.cancel(id)
+        if (id !== '') this.#frames.cancel(id)
         finish()
         reject(new EpisodeFailure(type, reason))
       }
-      const cancel = () => fail('Cancelled', this.#disposal.signal.aborted ? 'the pool was disposed of' : 'the episode was cancelled')
+      const cancel = () => fail('Cancelled', this.#isDisposed ? 'the pool was disposed of' : 'the episode was cancelled')
       const call: Call = {
         episodes: inputsOf(message).length,
+        cancel,
         send: () => {
           const left = deadline === null ? null : Math.max(0, deadline - performance.now())
           id = this.#frames.request({ ...message, first_attempt: attempt, deadline_ms: left }, (frame) => {
@@ -103,8 +107,8 @@ export class RemoteServer implements Backend {
         },
       }
       this.#calls.add(call)
-      stop.addEventListener('abort', cancel, { once: true })
-      if (stop.aborted) return cancel()
+      signal.addEventListener('abort', cancel, { once: true })
+      if (signal.aborted || this.#isDisposed) return cancel()
       if (deadline !== null) {
         const late = () => fail('DeadlineExceeded', `${this.#address} did not end the episode at its deadline`)
         timer = setTimeout(late, Math.min(2 ** 31 - 1, Math.max(0, deadline - performance.now()) + graceMs))
@@ -115,7 +119,8 @@ export class RemoteServer implements Backend {
 
   async dispose(): Promise<void> {
     clearInterval(this.#pings)
-    this.#disposal.abort()
+    this.#isDisposed = true
+    for (const call of [...this.#calls]) call.cancel()
     await this.#frames.close()
   }
 

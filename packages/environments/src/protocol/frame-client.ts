@@ -16,9 +16,10 @@ export class FrameClient {
   #count = 0
   readonly #ended: Promise<void>
 
-  constructor(endpoint: string, log: Logger) {
+  /** `lingerMs`: how long what was sent last may still travel when it is closed. */
+  constructor(endpoint: string, log: Logger, lingerMs = 0) {
     this.#socket = new Dealer({
-      linger: 0,
+      linger: lingerMs,
       sendHighWaterMark: 0,
       receiveHighWaterMark: 0,
       tcpKeepalive: 1,

@@ -97,6 +97,12 @@ describe('an environment server', () => {
     controller.abort()
     expect(await waiting).toMatchObject({ error: { type: 'Cancelled' } })
     await expect.poll(() => engine.aborted()).toBe(aborted + 1)
+    engine.troubles.push('hang')
+    const left = pool.run(episode(0), { signal: never })
+    await expect.poll(() => engine.requests.length).toBe(2)
+    await pool.dispose()
+    expect(await left).toMatchObject({ error: { type: 'Cancelled' } })
+    await expect.poll(() => engine.aborted()).toBe(aborted + 2)
   })
 
   it('speaks the frames of the protocol: ping, refusal, request ids of any text', async () => {
