@@ -1,0 +1,17 @@
+import { describe, it } from 'vitest'
+import { matrixCases, runMatrixCase } from '../__fixtures__/boundary-matrix.ts'
+import { fakeFileTrainer } from '../__fixtures__/file-trainer.ts'
+
+describe('first step, last step, resume: orchestrator and trainer over the files of a run', () => {
+  it.concurrent.for(matrixCases)('$steps steps, level $level, bound $bound, resumed $isResume', async (one, { expect }) => {
+    const { trained, lags, version, pausedAtEnd } = await runMatrixCase(one, fakeFileTrainer)
+    const last = one.steps + (one.isResume ? 1 : 0)
+    expect(trained.map(({ step, samples }) => [step, samples.length])).toEqual(Array.from({ length: last }, (_, step) => [step, 4]))
+    const ids = trained.flatMap(({ samples }) => samples.map(({ id }) => id))
+    expect(ids.every((id) => id !== '')).toBe(true)
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(Math.max(...lags)).toBeLessThanOrEqual(one.level === 0 ? 0 : one.bound)
+    expect(version).toBe(last)
+    expect(pausedAtEnd).toBe(false)
+  })
+})
