@@ -1,4 +1,5 @@
-import { lagOf, type Sample } from '@trilithon/core'
+import { stickyRouter } from '@trilithon/builtin'
+import { lagOf, type Router, type Sample } from '@trilithon/core'
 import type { EpisodeRequest } from '@trilithon/environments'
 import { recordingLogger } from '@trilithon/testing'
 import fc from 'fast-check'
@@ -11,8 +12,8 @@ import {
   type FakePoolOptions,
   FakeTrainer,
   fakeParts,
-} from '../__fixtures__/fake-world.ts'
-import { VirtualClock } from '../__fixtures__/virtual-clock.ts'
+} from '../fakes/fake-world.ts'
+import { VirtualClock } from '../fakes/virtual-clock.ts'
 import { createFilters } from '../filters/rollout-filter.ts'
 import { fraction } from '../source/random.ts'
 import { Orchestrator } from './orchestrator.ts'
@@ -34,7 +35,14 @@ function world(options: WorldOptions = {}) {
   const engines = new FakeEngines(clock, options.version)
   const trainer = new FakeTrainer(clock, options.stepMs ?? 10, options.version)
   const pool = new FakePool({ clock, engines, episode: steady, ...options.pool })
-  const made = fakeParts({ clock, engines, trainer, pools: [pool], ...options })
+  const made = fakeParts({
+    clock,
+    engines,
+    trainer,
+    pools: [pool],
+    router: stickyRouter.create({ config: {} } as never) as Router,
+    ...options,
+  })
   const parts = { ...made, ...options.change?.(made) }
   const orchestrator = new Orchestrator(parts)
   const run = async () => {

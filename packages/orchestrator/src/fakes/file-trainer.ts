@@ -11,7 +11,9 @@ export interface MatrixTrainer {
 }
 
 export interface MatrixTrainerOptions {
-  /** The orchestrator's folder. */
+  /** Of the whole run. */
+  readonly run: string
+  /** The orchestrator's, inside it. */
   readonly folder: string
   readonly firstStep: number
   readonly maxSteps: number

@@ -1,7 +1,6 @@
-import { type Logger, type PolicyVersion, type Sample, silentLogger, type Turn } from '@trilithon/core'
+import { type Logger, type PolicyVersion, type Router, type Sample, silentLogger, type Turn } from '@trilithon/core'
 import type { EpisodeRequest, EpisodeResult } from '@trilithon/environments'
 import type { RoleEvent } from '@trilithon/monitor'
-import { stickyRouter } from '@trilithon/builtin'
 import { defaultAdvantage } from '../advantage/advantage.ts'
 import type { EpisodePool } from '../dispatch/group-plan.ts'
 import type { EvalEnvironment } from '../evals/eval-runs.ts'
@@ -41,7 +40,7 @@ export class FakeEngines implements EngineAdmin {
   models = async () => ['fake']
   version = async () => this.served
   load = async () => ({ running: 0, waiting: 0, kvUsage: 0 })
-  async dispose(): Promise<void> {}
+  dispose = () => Promise.resolve()
 
   async prepare(engine: string, version: PolicyVersion): Promise<void> {
     await this.#call(engine, `prepare ${version}`)
@@ -69,7 +68,6 @@ export class FakeEngines implements EngineAdmin {
   async finish(engine: string, version: PolicyVersion): Promise<void> {
     await this.#call(engine, `finish ${version}`)
   }
-
 
   async running(signal: AbortSignal): Promise<void> {
     while (this.isPaused && !signal.aborted)
@@ -121,7 +119,10 @@ export class FakePool implements EpisodePool {
     this.#options = options
   }
 
-  async run(request: EpisodeRequest, { signal, onTurn }: { signal: AbortSignal; onTurn?: (turn: Turn, attempt: number) => void }): Promise<EpisodeResult> {
+  async run(
+    request: EpisodeRequest,
+    { signal, onTurn }: { signal: AbortSignal; onTurn?: (turn: Turn, attempt: number) => void },
+  ): Promise<EpisodeResult> {
     const { clock, engines, episode } = this.#options
     this.requests.push(request)
     this.mostInFlight = Math.max(this.mostInFlight, ++this.inFlight)
@@ -173,7 +174,8 @@ export class FakePool implements EpisodePool {
 
 /** Takes batches and publishes versions, in the time that it is told to take. */
 export class FakeTrainer {
-  readonly batches: { readonly step: number; readonly samples: readonly Sample[]; readonly progress: Progress; readonly atMs: number }[] = []
+  readonly batches: { readonly step: number; readonly samples: readonly Sample[]; readonly progress: Progress; readonly atMs: number }[] =
+    []
   idleMs = 0
   published: PolicyVersion
   readonly #clock: Clock
@@ -227,7 +229,15 @@ export class FakeTrainer {
 
 export const fakeSettings: RunSettings = {
   ...{ maxSteps: 3, batchSize: 8, tokenBatchSize: null, maxInflight: 8, tasksPerMinute: null, seqLen: 64 },
-  ...{ maxAsyncLevel: 1, maxOffPolicySteps: 8, checkpointInterval: null, skipsFirstEval: false, logInterval: 10, profile: 'fp32', pollsEngines: false },
+  ...{
+    maxAsyncLevel: 1,
+    maxOffPolicySteps: 8,
+    checkpointInterval: null,
+    skipsFirstEval: false,
+    logInterval: 10,
+    profile: 'fp32',
+    pollsEngines: false,
+  },
 }
 
 export interface FakePartsOptions {
@@ -240,11 +250,26 @@ export interface FakePartsOptions {
   readonly evals?: readonly EvalEnvironment[]
   readonly engineUrls?: readonly string[]
   readonly log?: Logger
+  /** As a run has it; a test hands over the built-in one. */
+  readonly router: Router
 }
 
-/** Parts of an orchestrator around fakes, with the built-in router; `events` and `records` are what it reported and saved. */
-export function fakeParts(options: FakePartsOptions): OrchestratorParts & { readonly events: RoleEvent[]; readonly records: Map<string, readonly object[]> } {
-  const { clock, engines, trainer, pools, groupSize = 4, settings, evals = [], engineUrls = ['http://engine.test'], log = silentLogger } = options
+/** Parts of an orchestrator around fakes; `events` and `records` are what it reported and saved. */
+export function fakeParts(
+  options: FakePartsOptions,
+): OrchestratorParts & { readonly events: RoleEvent[]; readonly records: Map<string, readonly object[]> } {
+  const {
+    clock,
+    engines,
+    trainer,
+    pools,
+    groupSize = 4,
+    settings,
+    evals = [],
+    engineUrls = ['http://engine.test'],
+    log = silentLogger,
+    router,
+  } = options
   const fleet = new LiveFleet(
     engineUrls.map((url) => ({ url, adminUrl: url, ranks: 1 })),
     clock,
@@ -262,7 +287,7 @@ export function fakeParts(options: FakePartsOptions): OrchestratorParts & { read
     evals,
     preFilters: [],
     postFilters: createFilters([], 100),
-    router: stickyRouter.create({ config: {}, run: {}, needs: {}, log, signal: new AbortController().signal } as never) as OrchestratorParts['router'],
+    router,
     fleet,
     admin: engines,
     facts: { model: 'fake', headersOf: () => ({}), apiKeyVar: null, wantsRoutedExperts: false, datasetSeed: 42, routerUrl: null },

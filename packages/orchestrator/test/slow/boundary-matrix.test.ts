@@ -1,10 +1,15 @@
+import { stickyRouter } from '@trilithon/builtin'
+import type { Router } from '@trilithon/core'
 import { describe, it } from 'vitest'
-import { matrixCases, runMatrixCase } from '../__fixtures__/boundary-matrix.ts'
-import { fakeFileTrainer } from '../__fixtures__/file-trainer.ts'
+import { matrixCases, runMatrixCase } from '../../src/fakes/boundary-matrix.ts'
+import { fakeFileTrainer } from '../../src/fakes/file-trainer.ts'
 
+const createRouter = () => stickyRouter.create({ config: {} } as never) as Router
+
+// About 14 s: mostly waiting for files. Concurrent cases.
 describe('first step, last step, resume: orchestrator and trainer over the files of a run', () => {
   it.concurrent.for(matrixCases)('$steps steps, level $level, bound $bound, resumed $isResume', async (one, { expect }) => {
-    const { trained, lags, version, pausedAtEnd } = await runMatrixCase(one, fakeFileTrainer)
+    const { trained, lags, version, pausedAtEnd } = await runMatrixCase(one, fakeFileTrainer, createRouter)
     const last = one.steps + (one.isResume ? 1 : 0)
     expect(trained.map(({ step, samples }) => [step, samples.length])).toEqual(Array.from({ length: last }, (_, step) => [step, 4]))
     const ids = trained.flatMap(({ samples }) => samples.map(({ id }) => id))

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { lagOf, type Sample } from '@trilithon/core'
+import { lagOf, type Router, type Sample } from '@trilithon/core'
 import { lastShippedStep, latestVersion, readProgress, rolloutFiles, rolloutStepFolder } from '@trilithon/transport'
 import { findProgress } from '../progress/resume.ts'
 import { type Clock, systemClock } from '../run/clock.ts'
@@ -37,25 +37,26 @@ export interface MatrixResult {
 const episodeMs = (seed: number, index: number) => 1 + 7 * fraction(seed, index) ** 3
 
 /**
- * Runs orchestrator and trainer as objects over the files of one folder. A resumed case first runs two steps, loses everything that is not on the disk, and goes on
- * from the trainer's checkpoint behind the first of them.
+ * Runs orchestrator and trainer as objects over the files of one folder. A resumed case first ships two batches, of which the trainer trains one; then all that is
+ * not on the disk is lost, and both go on from the checkpoint behind that batch.
  */
-export async function runMatrixCase(one: MatrixCase, createTrainer: CreateMatrixTrainer): Promise<MatrixResult> {
-  const folder = mkdtempSync(join(tmpdir(), 'boundary-'))
+export async function runMatrixCase(
+  one: MatrixCase,
+  createTrainer: CreateMatrixTrainer,
+  createRouter: () => Router,
+): Promise<MatrixResult> {
+  const run = mkdtempSync(join(tmpdir(), 'boundary-'))
+  const folder = join(run, 'run_default')
   try {
-    const trained: { step: number; samples: readonly Sample[] }[] = []
-    const firstStep = one.isResume ? 1 : 0
-    if (one.isResume) {
-      const first = await runBoth({ ...one, steps: 2, isResume: false }, folder, 0, createTrainer)
-      trained.push(...first.trained.filter(({ step }) => step < firstStep))
-      // A batch of the run before that is still to be trained stays; the weights went with the trainer.
-      rmSync(join(folder, 'broadcasts'), { recursive: true })
-    }
-    const { trainer, engines } = await runBoth({ ...one, steps: firstStep + one.steps }, folder, firstStep, createTrainer).then((both) => ({
-      trainer: both,
-      engines: both.engines,
-    }))
-    trained.push(...trainer.trained)
+    const first = one.isResume
+      ? await runBoth({ ...one, isResume: false }, { run, folder, steps: 2, from: 0, to: 1, createTrainer, createRouter })
+      : null
+    // The weights went with the trainer that published them.
+    rmSync(join(folder, 'broadcasts'), { recursive: true, force: true })
+    const from = one.isResume ? 1 : 0
+    const to = from + one.steps
+    const { trained: rest, engines } = await runBoth(one, { run, folder, steps: to, from, to, createTrainer, createRouter })
+    const trained = [...(first?.trained ?? []), ...rest]
     return {
       trained,
       lags: trained.flatMap(({ step, samples }) => samples.map(({ versions, mask }) => lagOf(step, versions, mask))),
@@ -63,11 +64,23 @@ export async function runMatrixCase(one: MatrixCase, createTrainer: CreateMatrix
       pausedAtEnd: engines.isPaused,
     }
   } finally {
-    rmSync(folder, { recursive: true })
+    rmSync(run, { recursive: true })
   }
 }
 
-async function runBoth(one: MatrixCase, folder: string, firstStep: number, createTrainer: CreateMatrixTrainer) {
+interface BothOptions {
+  readonly run: string
+  readonly folder: string
+  /** Of the orchestrator. */
+  readonly steps: number
+  /** Steps of the trainer. */
+  readonly from: number
+  readonly to: number
+  readonly createTrainer: CreateMatrixTrainer
+  readonly createRouter: () => Router
+}
+
+async function runBoth(one: MatrixCase, { run, folder, steps: maxSteps, from: firstStep, to, createTrainer, createRouter }: BothOptions) {
   const clock: Clock = systemClock
   const engines = new FakeEngines(clock, firstStep)
   const pool = new FakePool({
@@ -77,7 +90,7 @@ async function runBoth(one: MatrixCase, folder: string, firstStep: number, creat
       ...{ turns: [2, 1], reward: Number(rolloutId.split('.')[1]) },
     }),
   })
-  const { steps: maxSteps, level: maxAsyncLevel, bound: maxOffPolicySteps, isResume } = one
+  const { level: maxAsyncLevel, bound: maxOffPolicySteps, isResume } = one
   const transport = fileTransport(folder)
   const checkpoints = join(folder, 'checkpoints')
   const rollouts = join(folder, 'rollouts')
@@ -95,21 +108,25 @@ async function runBoth(one: MatrixCase, folder: string, firstStep: number, creat
     ...fakeParts({
       ...{ clock, engines, pools: [pool], groupSize: 2 },
       settings: { maxSteps, maxAsyncLevel, maxOffPolicySteps, batchSize: 4, maxInflight: 6, checkpointInterval: 1 },
-      trainer: transport,
+      ...{ trainer: transport, router: createRouter() },
     }),
     ...transport,
-    files: createRunFiles(folder, { interval: 1, resume_step: null, wait_for_weights_timeout: null, keep_last: null, keep_interval: null, skip_progress: false }),
+    files: createRunFiles(folder, {
+      interval: 1,
+      resume_step: null,
+      wait_for_weights_timeout: null,
+      keep_last: null,
+      keep_interval: null,
+      skip_progress: false,
+    }),
     ...{ progress: resumed?.progress ?? null, isResume },
   }
-  const trainer = createTrainer({ folder, firstStep, maxSteps })
+  const trainer = createTrainer({ run, folder, firstStep, maxSteps: to })
   const controller = new AbortController()
   const end = (error: unknown) => {
     controller.abort()
     throw error
   }
-  await Promise.all([
-    trainer.run(controller.signal).catch(end),
-    new Orchestrator(parts).run(controller.signal).catch(end),
-  ])
+  await Promise.all([trainer.run(controller.signal).catch(end), new Orchestrator(parts).run(controller.signal).catch(end)])
   return { trained: trainer.trained, engines }
 }

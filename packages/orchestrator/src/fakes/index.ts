@@ -1,0 +1,18 @@
+/**
+ * Engines, environments, a trainer and a clock that a test owns, around the real orchestrator. Importing it has no effect.
+ *
+ * @module
+ */
+export { type MatrixCase, type MatrixResult, matrixCases, runMatrixCase } from './boundary-matrix.ts'
+export {
+  FakeEngines,
+  type FakeEpisode,
+  type FakePartsOptions,
+  FakePool,
+  type FakePoolOptions,
+  FakeTrainer,
+  fakeParts,
+  fakeSettings,
+} from './fake-world.ts'
+export { type CreateMatrixTrainer, fakeFileTrainer, fileTransport, type MatrixTrainer, type MatrixTrainerOptions } from './file-trainer.ts'
+export { VirtualClock } from './virtual-clock.ts'

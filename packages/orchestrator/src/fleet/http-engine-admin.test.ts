@@ -1,0 +1,177 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { silentLogger } from '@trilithon/core'
+import { afterEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../run/clock.ts'
+import { WeightUpdater } from '../updates/weight-updater.ts'
+import { adminTimeouts, createHttpEngineAdmin } from './http-engine-admin.ts'
+import { LiveFleet } from './live-fleet.ts'
+
+const closers: (() => void)[] = []
+afterEach(() => {
+  for (const close of closers.splice(0)) close()
+})
+
+type Answer = (
+  call: { readonly method: string; readonly url: string; readonly body: unknown; readonly headers: IncomingMessage['headers'] },
+  answer: ServerResponse,
+) => void
+
+/** An engine that says what the test wants. */
+async function engine(answer: Answer): Promise<{ readonly url: string; readonly calls: string[] }> {
+  const calls: string[] = []
+  const server = createServer(async (request, response) => {
+    let text = ''
+    for await (const piece of request) text += piece
+    calls.push(`${request.method} ${request.url}${text === '' ? '' : ` ${text}`}`)
+    answer({ method: request.method ?? '', url: request.url ?? '', body: text, headers: request.headers }, response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  closers.push(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, calls }
+}
+
+function admin(timeouts = {}) {
+  const made = createHttpEngineAdmin({
+    headers: { authorization: 'Bearer key' },
+    timeouts: { pauseMs: 150, prepareMs: 150, readMs: 150, backOffMs: 5, ...timeouts },
+  })
+  closers.push(() => void made.dispose())
+  return made
+}
+const ok: Answer = (_, answer) => answer.end('{"status":"ok"}')
+
+describe('the administration of an engine', () => {
+  it('speaks the routes of the server, with the key', async () => {
+    const keys: unknown[] = []
+    const { url, calls } = await engine(({ url: path, headers }, answer) => {
+      keys.push(headers.authorization)
+      if (path === '/v1/models') return answer.end('{"data":[{"id":"m"}]}')
+      if (path === '/weight_info') return answer.end('{"weight_version":"7"}')
+      if (path === '/metrics')
+        return answer.end(
+          '# HELP x\nvllm:num_requests_running{engine="0"} 3\nvllm:num_requests_waiting{engine="0"} 2.0\nvllm:kv_cache_usage_perc{engine="0"} 0.25\n',
+        )
+      answer.end('{"status":"ok"}')
+    })
+    const one = admin()
+    expect(await one.isHealthy(url)).toBe(true)
+    expect(await one.models(url)).toEqual(['m'])
+    expect(await one.version(url)).toBe(7)
+    expect(await one.load(url)).toEqual({ running: 3, waiting: 2, kvUsage: 0.25 })
+    await one.prepare(url, 8, '/b/step_8')
+    await one.pause(url)
+    await one.flip(url, 8)
+    await one.resume(url)
+    await one.finish(url, 8)
+    expect(calls.slice(4)).toEqual([
+      'POST /start_weight_update {"version":8,"path":"/b/step_8"}',
+      'POST /pause?mode=keep',
+      'POST /update_weights {"update_info":{"version":8}}',
+      'POST /resume',
+      'POST /finish_weight_update {"weight_version":"8"}',
+    ])
+    expect(new Set(keys)).toEqual(new Set(['Bearer key']))
+  })
+
+  it.each([
+    ['an answer of 500', (answer: ServerResponse) => answer.writeHead(500).end('busy')],
+    ['no answer', () => undefined],
+    ['a broken connection', (answer: ServerResponse) => answer.destroy()],
+  ])('tries again after %s', async (_, fail) => {
+    let count = 0
+    const { url } = await engine((call, answer) => (++count < 3 ? fail(answer) : ok(call, answer)))
+    await admin().pause(url)
+    expect(count).toBe(3)
+  })
+
+  it('gives up after a bounded number of times, with the text of the engine', async () => {
+    const { url, calls } = await engine((_, answer) => answer.writeHead(500).end('{"error":{"message":"the disk is gone","code":500}}'))
+    await expect(admin().prepare(url, 1, '/x')).rejects.toMatchObject({
+      code: 'ENGINE_FAILED',
+      message: expect.stringMatching(/start_weight_update failed \(5 times\): 500 the disk is gone$/),
+    })
+    expect(calls).toHaveLength(5)
+  })
+
+  it('waits less than five seconds in all between its tries', () => {
+    const { backOffMs, attempts } = adminTimeouts
+    expect(backOffMs * (2 ** (attempts - 1) - 1)).toBeLessThan(5000)
+  })
+
+  it('takes a refusal for an answer', async () => {
+    const { url, calls } = await engine((_, answer) => answer.writeHead(400).end('{"error":{"message":"WEIGHTS_INVALID: w is damaged"}}'))
+    await expect(admin().prepare(url, 1, '/x')).rejects.toMatchObject({
+      code: 'ENGINE_FAILED',
+      message: expect.stringContaining('400 WEIGHTS_INVALID: w is damaged'),
+    })
+    expect(calls).toHaveLength(1)
+  })
+
+  it('is not healthy where nobody answers', async () => {
+    expect(await admin().isHealthy('http://127.0.0.1:9')).toBe(false)
+  })
+
+  it('tells of an answer that it cannot read', async () => {
+    const { url } = await engine((_, answer) => answer.end('<html>'))
+    await expect(admin().models(url)).rejects.toMatchObject({ code: 'ENGINE_FAILED', message: expect.stringContaining('<html>') })
+  })
+})
+
+describe('an update over a network that loses answers', () => {
+  it('converges: one of three answers is lost, and both engines serve the version and run', async () => {
+    const states = [0, 1].map(() => ({ served: 0, prepared: -1, isPaused: false }))
+    const engines = await Promise.all(
+      states.map((state, index) => {
+        let count = index
+        return engine(({ url, body }, answer) => {
+          // What was asked is done; then the answer is lost.
+          const version = Number(/"?version"?:"?(\d+)/.exec(String(body))?.[1])
+          if (url.startsWith('/start')) state.prepared = version
+          if (url.startsWith('/pause')) state.isPaused = true
+          if (url.startsWith('/update')) {
+            if (version !== state.served && (version !== state.prepared || !state.isPaused)) return answer.writeHead(409).end('no')
+            state.served = version
+          }
+          if (url.startsWith('/resume')) state.isPaused = false
+          if (++count % 3 === 0) return undefined
+          return answer.end('{}')
+        })
+      }),
+    )
+    const fleet = new LiveFleet(
+      engines.map(({ url }) => ({ url, adminUrl: url, ranks: 1 })),
+      systemClock,
+    )
+    const served: number[] = []
+    const nothing = () => undefined
+    const updater = new WeightUpdater({
+      ...{
+        admin: admin({ pauseMs: 60, prepareMs: 60 }),
+        fleet,
+        clock: systemClock,
+        log: silentLogger,
+        folderOf: (version) => `/b/step_${version}`,
+      },
+      ...{
+        onPending: async () => undefined,
+        onPause: nothing,
+        onServed: (version) => served.push(version),
+        onEnd: nothing,
+        onEngineFailed: nothing,
+      },
+    })
+    for (const version of [1, 2, 3]) await updater.apply(version)
+    expect(served).toEqual([1, 2, 3])
+    expect(states).toEqual([0, 1].map(() => ({ served: 3, prepared: 3, isPaused: false })))
+    expect([...fleet.workers()].map(({ state, policyVersion }) => [state, policyVersion])).toEqual([
+      ['ready', 3],
+      ['ready', 3],
+    ])
+    expect(updater.times.pause).toBeGreaterThan(0)
+    expect(updater.times.update).toBeGreaterThanOrEqual(updater.times.pause)
+  })
+})
