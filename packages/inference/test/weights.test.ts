@@ -49,6 +49,9 @@ async function publish(folder: string, version: number, model: Model, changes: P
   return path
 }
 
+/** Leases of a published version. */
+const readersOf = (path: string) => (existsSync(join(path, 'readers')) ? readdirSync(join(path, 'readers')) : [])
+
 async function update(engine: Engine, version: number, path: string): Promise<void> {
   await engine.prepareWeights({ version, path })
   await engine.pause('keep')
@@ -153,8 +156,7 @@ describe('an update', () => {
       await engine.pause('keep')
       await expect(engine.flipWeights(version)).rejects.toMatchObject({ code: 'WEIGHTS_NOT_PREPARED' })
       await engine.resume()
-      const readers = join(path, 'readers')
-      expect(existsSync(readers) ? readdirSync(readers) : []).toEqual([])
+      expect(readersOf(path)).toEqual([])
     }
     expect(engine.stats().version).toBe(0)
     await servesWell(0, first as Model)
@@ -166,10 +168,13 @@ describe('an update', () => {
     const refused = { code: 'WEIGHTS_NOT_PREPARED' }
     await expect(engine.flipWeights(1)).rejects.toMatchObject(refused)
     await expect(engine.finishWeights(1)).rejects.toMatchObject(refused)
-    const givenUp = engine.prepareWeights({ version: 3, path: folders.model('qwen3_moe', 2) })
+    const third = await publish(join(folders.root, 'calls'), 3, second as Model)
+    const givenUp = engine.prepareWeights({ version: 3, path: third })
     const asked = [engine.prepareWeights({ version: 1, path }), engine.prepareWeights({ version: 1, path })]
     await expect(givenUp).rejects.toMatchObject(refused)
     await Promise.all(asked)
+    // Neither what was given up nor what was read is held any more.
+    expect([third, path].flatMap(readersOf)).toEqual([])
     await engine.prepareWeights({ version: 1, path })
     await servesWell(0, first as Model)
     await expect(engine.flipWeights(1)).rejects.toMatchObject({ ...refused, message: expect.stringContaining('pause') })
