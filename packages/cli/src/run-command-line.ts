@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { doctorCommand } from './commands/doctor.ts'
+import { evalCommand } from './commands/eval.ts'
 import { initModelCommand } from './commands/init-model.ts'
 import { newCommand } from './commands/new.ts'
 import { plotCommand } from './commands/plot.ts'
@@ -37,6 +38,7 @@ export async function runCommandLine(argv: readonly string[], host: CommandLineH
     newCommand(host, finish),
     initModelCommand(host, finish),
     reverseTextCommand(host, finish),
+    evalCommand(host, finish),
     plotCommand(host, finish),
   ]) {
     program.addCommand(

@@ -20,6 +20,7 @@ export {
   type ProcessEvents,
   runLifecycle,
 } from './process/lifecycle.ts'
+export { type EvaluationOptions, type EvaluationReport, startEvaluation } from './process/start-evaluation.ts'
 export type { StartOptions } from './process/start-options.ts'
 export { type RlStartOptions, startRl } from './process/start-rl.ts'
 export { startRole } from './process/start-role.ts'

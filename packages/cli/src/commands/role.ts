@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url'
-import { combineProblems, TrilithonError } from '@trilithon/core'
-import type { Composition, RootName, UnavailableKey } from '@trilithon/runtime'
+import type { RootName } from '@trilithon/runtime'
 import { Command } from 'commander'
 import { type CommandLineHost, usesColors } from '../host.ts'
+import { refuseStart } from './refuse-start.ts'
 
 /** Flags of the command line itself; every other flag is a key of the configuration. */
 const ownFlags = ['--dry-run', '--json', '--verbose', '--help', '-h'] as const
@@ -53,7 +53,7 @@ async function runRole(root: RootName, words: readonly string[], host: CommandLi
     else host.stdout.write(renderReport(report, { colors: usesColors(host.stdout, host.environment) }))
     return 0
   }
-  refuseStart(root, composition, unavailable, missingRolesSentence)
+  refuseStart(unavailable, missingRolesSentence(root, composition.roles))
   const colors = usesColors(host.stderr, host.environment)
   const commandLine = [process.execPath, ...process.execArgv, fileURLToPath(new URL('../main.js', import.meta.url))] as const
   const options = { environment, output: host.stdout, colors, commandLine }
@@ -67,32 +67,4 @@ async function runRole(root: RootName, words: readonly string[], host: CommandLi
   // What stopped it is told like every other error.
   if (error !== undefined) throw error
   return status
-}
-
-/** A real start needs everything that the configuration asks for; all that is missing is said at once. */
-function refuseStart(
-  root: RootName,
-  composition: Composition,
-  unavailable: readonly UnavailableKey[],
-  missingRolesSentence: (root: string, roles: Composition['roles']) => string | undefined,
-): void {
-  const sentence = missingRolesSentence(root, composition.roles)
-  const roles =
-    sentence === undefined
-      ? []
-      : [
-          new TrilithonError('FEATURE_UNAVAILABLE', sentence, {
-            hint: 'Add --dry-run to see the resolved configuration and what else it needs.',
-          }),
-        ]
-  // Without a role there is nothing that a model could be missing for.
-  const needed = sentence === undefined ? unavailable : unavailable.filter(({ code }) => code !== 'MODEL_NOT_FOUND')
-  const problems = [
-    ...roles,
-    ...needed.map(
-      ({ code, path, value, source, reason, hint }) =>
-        new TrilithonError(code, `\`${path}\` = ${JSON.stringify(value)}: ${reason}`, { path, source, hint }),
-    ),
-  ]
-  if (problems.length > 0) throw combineProblems(problems)
 }

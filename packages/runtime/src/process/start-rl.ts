@@ -1,15 +1,14 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { invariant } from '@trilithon/core'
 import type { Composition } from '../compose/composition.ts'
 import { writeResolved } from '../report/write-resolved.ts'
-import type { RlConfiguration } from '../roots/rl-configuration.ts'
 import { createLogger, logLevelOf } from './create-logger.ts'
 import { type LifecycleContext, type LifecycleResult, runLifecycle } from './lifecycle.ts'
 import type { Launcher } from './rl/launcher.ts'
 import { createLocalLauncher } from './rl/local-launcher.ts'
 import { type CommandLine, planRoles } from './rl/plan-roles.ts'
 import { prepareRun } from './rl/prepare-run.ts'
+import { rlConfigurationOf } from './rl/rl-configuration-of.ts'
 import { RlView } from './rl/rl-view.ts'
 import { RunRecorder } from './rl/run-recorder.ts'
 import { RunState } from './rl/run-state.ts'
@@ -33,10 +32,10 @@ const disposeTimeoutMs = 600_000
 export async function startRl(composition: Composition, options: RlStartOptions): Promise<LifecycleResult> {
   const { environment, colors } = options
   const { workingDirectory } = composition.run
-  const { folder, resumeStep } = await prepareRun({ config: rlConfiguration(composition), workingDirectory, environment })
+  const { folder, resumeStep } = await prepareRun({ config: rlConfigurationOf(composition), workingDirectory, environment })
   // -1 is decided once, here: every role goes on from the same step.
   const final = resumeStep === null ? composition : await options.recompose(resumeFlags(composition, resumeStep))
-  const config = rlConfiguration(final)
+  const config = rlConfigurationOf(final)
   writeResolved(final)
   const { level, json_logging: json } = config.log
   const log = await createLogger({ level: logLevelOf(level ?? 'info'), json, colors, name: 'launcher' })
@@ -105,13 +104,6 @@ export async function startRl(composition: Composition, options: RlStartOptions)
     },
     { log, disposeTimeoutMs },
   )
-}
-
-/** The launcher's keys with the resolved roots below. */
-function rlConfiguration({ resolved }: Composition): RlConfiguration {
-  const { rl, trainer, orchestrator, inference } = resolved
-  invariant(rl !== undefined && trainer !== undefined && orchestrator !== undefined, 'a composition of rl has its roots')
-  return { ...rl, trainer, orchestrator, inference: inference ?? null } as unknown as RlConfiguration
 }
 
 /** Flags that set the step wherever it is written, so that no two of them differ. */

@@ -1,0 +1,136 @@
+/** Budget: 40 s. `trilithon eval` with the built command line (dist) and real processes. */
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
+const port = 21_290
+let folder = ''
+let server: Server
+
+function call(argv: readonly string[], interruptAfterMs?: number): Promise<{ status: number | null; out: string; err: string }> {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [main, ...argv], { cwd: folder, env: { PATH: process.env.PATH, TRILITHON_THREADS: '1' } })
+    let [out, err] = ['', '']
+    child.stdout.on('data', (text: Buffer) => {
+      out += text.toString()
+    })
+    child.stderr.on('data', (text: Buffer) => {
+      err += text.toString()
+    })
+    if (interruptAfterMs !== undefined) setTimeout(() => child.kill('SIGINT'), interruptAfterMs)
+    child.on('close', (status) => resolve({ status, out, err }))
+  })
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'trilithon-eval-'))
+  writeFileSync(
+    join(folder, 'config.json'),
+    JSON.stringify({
+      ...{ model_type: 'qwen3', vocab_size: 20, hidden_size: 32, num_attention_heads: 2, num_key_value_heads: 1, head_dim: 16 },
+      ...{ intermediate_size: 64, num_hidden_layers: 2, max_position_embeddings: 64, rms_norm_eps: 1e-6, rope_theta: 100 },
+    }),
+  )
+  writeFileSync(
+    join(folder, 'rl.toml'),
+    `seq_len = 64
+output_dir = "out"
+[model]
+name = "nowhere"
+[ckpt]
+resume_step = -1
+[trainer]
+[orchestrator.renderer]
+name = "default"
+[[orchestrator.train.env]]
+id = "reverse-text"
+[orchestrator.eval]
+num_examples = 40
+group_size = 2
+[orchestrator.eval.sampling]
+temperature = 1.0
+max_completion_tokens = 12
+[[orchestrator.eval.env]]
+id = "reverse-text"
+[inference.model]
+max_model_len = 64
+[inference.server]
+port = ${port}
+`,
+  )
+  expect(await call(['init-model', 'config.json', '--out', 'model', '--seed', '1'])).toMatchObject({ status: 0 })
+  // As a run that is under way would.
+  server = createServer()
+  await new Promise<void>((resolve) => server.listen({ host: '127.0.0.1', port }, () => resolve()))
+})
+afterAll(() => {
+  server.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe('eval', () => {
+  it('says the mean and how sure it is, beside a run that has the port, again and again', { timeout: 30_000 }, async () => {
+    const argv = ['eval', '@', 'rl.toml', '--checkpoint', 'model']
+    const { status, out, err } = await call(argv)
+    expect([status, err]).toEqual([0, ''])
+    const path = join(folder, 'out', 'evaluations', 'model')
+    const report = JSON.parse(readFileSync(join(path, 'evaluation.json'), 'utf8'))
+    const [of] = report.environments
+    expect(report.model).toBe('model')
+    // From the episodes themselves, another way: a mean of squares.
+    const episodes = readFileSync(join(path, 'run_default', 'rollouts', 'step_0', 'eval_rollouts_reverse-text.jsonl'), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { group_id: string; reward: number })
+    expect(episodes).toHaveLength(80)
+    const tasks = [...new Set(episodes.map(({ group_id: id }) => id))].map((id) => {
+      const rewards = episodes.filter((one) => one.group_id === id).map(({ reward }) => reward)
+      return (rewards[0] ?? 0) / 2 + (rewards[1] ?? 0) / 2
+    })
+    const mean = tasks.reduce((sum, value) => sum + value / 40, 0)
+    const squares = tasks.reduce((sum, value) => sum + value ** 2 / 40, 0)
+    expect(of.reward).toBeCloseTo(mean, 12)
+    expect(of.standard_error).toBeCloseTo(Math.sqrt((squares - mean ** 2) / 39), 9)
+    expect(out).toMatch(
+      new RegExp(`^reverse-text {2}avg@2 ${mean.toFixed(4)} ± ${of.standard_error.toFixed(4)} {2}\\(40 tasks, 0 errors, `),
+    )
+    const again = await call([...argv, '--json', '--out', 'report.json'])
+    expect(JSON.parse(again.out).environments[0]).toMatchObject({ tasks: 40, errors: 0 })
+    // The same model: answers are drawn anew.
+    expect(Math.abs(JSON.parse(again.out).environments[0].reward - of.reward)).toBeLessThan(6 * of.standard_error)
+    expect(JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8'))).toEqual(JSON.parse(again.out))
+    expect(existsSync(join(path, 'evaluation.json'))).toBe(false)
+  })
+
+  it('ends by Ctrl-C', { timeout: 30_000 }, async () => {
+    const ended = await call(['eval', '@', 'rl.toml', '--checkpoint', 'model', '--orchestrator.eval.num-examples', '1000'], 1500)
+    expect(ended).toMatchObject({ status: 130, out: '' })
+  })
+
+  it.each([
+    [['--checkpoint', 'nowhere'], 'MODEL_NOT_FOUND'],
+    [[], 'MODEL_NOT_FOUND'],
+    [['--checkpoint'], 'USAGE_INVALID'],
+    [['--checkpoint', 'model', '--orchestrator.eval', 'None'], 'orchestrator.eval'],
+  ] as const)('%j is refused with %s', async (flags, text) => {
+    const { status, err } = await call(['eval', '@', 'rl.toml', ...flags])
+    expect(status).toBe(2)
+    expect(err).toContain(text)
+  })
+
+  it('says what an engine ended by', { timeout: 30_000 }, async () => {
+    const { status, err } = await call(['eval', '@', 'rl.toml', '--checkpoint', 'model', '--inference.model.max-model-len', '128'])
+    expect(status).toBe(1)
+    expect(err).toContain('ROLE_ENDED')
+    expect(err).toContain('max_model_len')
+  })
+
+  it('explains itself', async () => {
+    expect((await call(['eval', '--help'])).out).toContain('--checkpoint DIR')
+  })
+})
