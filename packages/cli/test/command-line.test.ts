@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -11,6 +11,8 @@ beforeAll(() => {
     join(folder, 'rl.toml'),
     'max_steps = 5\n[trainer]\n[orchestrator]\n[orchestrator.renderer]\nname = "default"\n[inference]\n[model]\nname = "nowhere"\n',
   )
+  mkdirSync(join(folder, 'model'))
+  writeFileSync(join(folder, 'model', 'config.json'), '{}')
   writeFileSync(join(folder, 'bad.toml'), 'max_step = 5\n[trainer.optim]\nlr = "x"\n[orchestrator]\n')
 })
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -41,18 +43,17 @@ describe('a role', () => {
     const { status, out } = await run(['rl', '@', 'rl.toml', '--dry-run', '--json', '--output-dir', 'out'])
     const report = JSON.parse(out)
     expect(status).toBe(0)
-    expect(report.roles).toContainEqual({ name: 'trainer', built: false })
+    expect(report.roles).toContainEqual({ name: 'trainer', built: true })
     expect(report.plugins.map(({ seam }: { seam: string }) => seam)).toContain('router')
     expect(report.unavailable).toMatchObject([{ code: 'MODEL_NOT_FOUND', path: 'trainer.model.name', source: 'rl.toml:8' }])
     expect(report.written).toEqual(['out/configs/trainer.toml', 'out/configs/orchestrator.toml', 'out/configs/inference.toml'])
   })
 
-  it('without it says in one sentence what is not built, and ends with 3', async () => {
-    const { status, out, err } = await run(['rl', '@', 'rl.toml'])
-    expect([status, out]).toEqual([3, ''])
-    expect(err.split('\n').filter((line) => line.includes('not built yet'))).toEqual([
-      '  the configuration of `rl` is sound, but the roles trainer, orchestrator and inference are not built yet',
-    ])
+  it('without it says what a start lacks, and starts nothing', async () => {
+    const { status, out, err } = await run(['rl', '@', 'rl.toml', '--output-dir', 'unstarted'])
+    expect([status, out]).toEqual([2, ''])
+    expect(err).toContain('MODEL_NOT_FOUND  rl.toml:8')
+    expect(existsSync(join(folder, 'unstarted'))).toBe(false)
   })
 
   it('without it also names every key that is not available here, each with its place', async () => {
@@ -66,15 +67,15 @@ describe('a role', () => {
       '2',
       '--trainer.memory-profiler-path',
       'x',
+      '--model.name',
+      'model',
     ])
     expect(status).toBe(3)
-    expect(err).toContain('the roles trainer, orchestrator and inference are not built yet')
     expect(err).toContain(
       'FEATURE_UNAVAILABLE  --trainer.model.cp\n  `trainer.model.cp` = 2: it belongs to @trilithon/cp, which is not built yet',
     )
     expect(err).toContain('FEATURE_UNAVAILABLE  --trainer.memory-profiler-path')
-    expect(err).toContain('3 problems found')
-    expect(err).not.toContain('MODEL_NOT_FOUND')
+    expect(err).toContain('2 problems found')
   })
 
   it('reports all problems with places and ends with 2, without a stack', async () => {
