@@ -28,9 +28,28 @@ export const fileTransport = (folder: string): Pick<OrchestratorParts, 'sender' 
   folderOf: (version) => versionFolder(join(folder, 'broadcasts'), version),
 })
 
+export interface FileBatch {
+  readonly step: number
+  readonly samples: readonly Sample[]
+}
+
+/** Takes the batches of a run's folder in order, until the last one or the signal. */
+export async function takeBatches(
+  { folder, firstStep, maxSteps }: Pick<MatrixTrainerOptions, 'folder' | 'firstStep' | 'maxSteps'>,
+  signal: AbortSignal,
+  train: (batch: FileBatch) => Promise<void>,
+): Promise<void> {
+  const receiver = createRolloutReceiver(join(folder, 'rollouts'), firstStep)
+  try {
+    for (let step = firstStep; step < maxSteps && !signal.aborted; step++) await train(await receiver.next(signal))
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+}
+
 /** A trainer that learns nothing: real files, one weight that is the version. */
 export const fakeFileTrainer: CreateMatrixTrainer = ({ folder, firstStep, maxSteps }) => {
-  const trained: { step: number; samples: readonly Sample[] }[] = []
+  const trained: FileBatch[] = []
   return {
     trained,
     async run(signal) {
@@ -41,15 +60,10 @@ export const fakeFileTrainer: CreateMatrixTrainer = ({ folder, firstStep, maxSte
       try {
         const publish = (version: number) => publisher.publish(version, (_, __, into) => into.fill(version))
         if (firstStep > 0) await publish(firstStep)
-        const receiver = createRolloutReceiver(join(folder, 'rollouts'), firstStep)
-        for (let step = firstStep; step < maxSteps && !signal.aborted; step++) {
-          const batch = await receiver.next(signal)
-          if (batch.step !== step) throw new Error(`batch ${batch.step} came for step ${step}`)
+        await takeBatches({ folder, firstStep, maxSteps }, signal, async (batch) => {
           trained.push(batch)
-          await publish(step + 1)
-        }
-      } catch (error) {
-        if (!signal.aborted) throw error
+          await publish(batch.step + 1)
+        })
       } finally {
         publisher.dispose()
       }

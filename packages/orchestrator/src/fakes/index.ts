@@ -14,5 +14,13 @@ export {
   fakeParts,
   fakeSettings,
 } from './fake-world.ts'
-export { type CreateMatrixTrainer, fakeFileTrainer, fileTransport, type MatrixTrainer, type MatrixTrainerOptions } from './file-trainer.ts'
+export {
+  type CreateMatrixTrainer,
+  type FileBatch,
+  fakeFileTrainer,
+  fileTransport,
+  type MatrixTrainer,
+  type MatrixTrainerOptions,
+  takeBatches,
+} from './file-trainer.ts'
 export { VirtualClock } from './virtual-clock.ts'
