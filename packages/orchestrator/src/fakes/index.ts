@@ -23,4 +23,5 @@ export {
   type MatrixTrainerOptions,
   takeBatches,
 } from './file-trainer.ts'
+export { type RunStepsOptions, runSteps } from './run-steps.ts'
 export { VirtualClock } from './virtual-clock.ts'
