@@ -48,13 +48,16 @@ export interface SinkCounts {
   readonly preHits: Record<string, number>
 }
 
+/** An engine may fail so many times more episodes than an environment, each of which was tried again for a while. */
+const outageLimit = 10
+
 /** Finished episodes on their way into batches: they become samples, groups become whole and get advantages, what is left waits in order. */
 export class TrainSink {
   readonly #options: TrainSinkOptions
   readonly #open = new Map<string, { readonly group: TrainGroup; readonly rollouts: Arrived[] }>()
   #pending: TrainRollout[] = []
-  /** Episodes in a row that failed, by environment; failures of engines do not count, because they pass. */
-  readonly #failing = new Map<string, number>()
+  /** Episodes in a row that failed, by environment; those of engines apart, because outages pass. */
+  readonly #failing = new Map<string, { environment: number; engine: number }>()
   #counts = noCounts()
 
   constructor(options: TrainSinkOptions) {
@@ -152,18 +155,21 @@ export class TrainSink {
     }
   }
 
-  /** Throws `ENVIRONMENT_INVALID` where nothing but failures comes from an environment. */
+  /** Throws `ENVIRONMENT_INVALID` where nothing but failures comes from an environment, `ENGINE_FAILED` where its engines have been away for long. */
   #refuseFailing(environment: string, { type, message }: { readonly type: string; readonly message: string }): void {
-    if (type.startsWith('Engine') || type === 'Cancelled') return
-    const failures = (this.#failing.get(environment) ?? 0) + 1
-    this.#failing.set(environment, failures)
-    if (failures < this.#options.errorLimit) return
+    const { errorLimit } = this.#options
+    const isEngine = type.startsWith('Engine')
+    const own = this.#failing.get(environment) ?? { environment: 0, engine: 0 }
+    own[isEngine ? 'engine' : 'environment']++
+    this.#failing.set(environment, own)
+    if (own.environment < errorLimit && own.engine < outageLimit * errorLimit) return
+    const count = isEngine ? own.engine : own.environment
     throw new TrilithonError(
-      'ENVIRONMENT_INVALID',
-      `The last ${failures} episodes of ${environment} all failed; the last one: ${type}: ${message}`,
+      isEngine ? 'ENGINE_FAILED' : 'ENVIRONMENT_INVALID',
+      `The last ${count} episodes of ${environment} all failed; the last one: ${type}: ${message}`,
       {
-        path: 'orchestrator.train.env',
-        hint: 'Look into the logs of its workers.',
+        path: isEngine ? 'orchestrator.student.client' : 'orchestrator.train.env',
+        hint: isEngine ? 'Look into the log of the engine.' : 'Look into the logs of its workers.',
       },
     )
   }

@@ -4,6 +4,7 @@
  * @module
  */
 export { type MatrixCase, type MatrixResult, matrixCases, runMatrixCase } from './boundary-matrix.ts'
+export { createWorld, groupOf, lagIn, numberOf, stepEvents, type WorldOptions } from './create-world.ts'
 export {
   FakeEngines,
   type FakeEpisode,

@@ -24,7 +24,15 @@ const rollout = (of: TrainGroup, reward: number, tokens: number, oldest = 5): Tr
   },
 })
 const counts = {
-  ...{ arrived: 10, errored: 2, errors: {}, erroredByEnvironment: {}, cancelled: 3, cancelledByEnvironment: {}, droppedCancelled: 1 },
+  ...{
+    arrived: 10,
+    errored: 2,
+    errors: { EngineUnavailable: 2 },
+    erroredByEnvironment: { y: 2 },
+    cancelled: 3,
+    cancelledByEnvironment: {},
+    droppedCancelled: 1,
+  },
   ...{ droppedStale: 4, abandoned: 0, preFiltered: 2, preHits: { gibberish: 1 } },
 }
 
@@ -74,6 +82,9 @@ it('has prime-rl names: a mean within groups, then over groups; all environments
     'error/all/mean': 0.2,
     'pre_filters/all/dropped_rate': 2 / 8,
     'pre_filters/all/gibberish/rate': 1 / 8,
+    'error/type/EngineUnavailable': 2,
+    'dispatcher/errored/train/y': 2,
+    'dispatcher/cancelled/train': 3,
     'staleness/cancelled_rollouts': 3,
     'staleness/dropped_in_queue': 4,
     'time/step': 1.5,

@@ -22,7 +22,8 @@ const timings = ['total', 'generation', 'model', 'scoring'] as const
 
 /**
  * Values of a batch under prime-rl's names: of all environments together and of each. Values of rollouts are a mean within each group first, then a mean, a maximum
- * and a minimum over groups. Beside prime-rl's: `lag/*` of what is trained, `progress/trainable`, `error/*`, `staleness/*`.
+ * and a minimum over groups. Beside prime-rl's: `lag/*` of what is trained, `progress/trainable`, `error/*` (also
+ * by class), `staleness/*`.
  */
 export function batchMetrics({ step, batch, counts, totals, times }: BatchMetricsOptions): Record<string, number> {
   const trained = batch.filter(({ filters }) => !filters.isFiltered).map(({ rollout }) => rollout)
@@ -49,6 +50,11 @@ export function batchMetrics({ step, batch, counts, totals, times }: BatchMetric
     'staleness/dropped_in_queue': counts.droppedStale,
     'staleness/abandoned_tasks': counts.abandoned,
   }
+  values['dispatcher/errored/train'] = counts.errored
+  values['dispatcher/cancelled/train'] = counts.cancelled
+  for (const [name, count] of Object.entries(counts.erroredByEnvironment)) values[`dispatcher/errored/train/${name}`] = count
+  for (const [name, count] of Object.entries(counts.cancelledByEnvironment)) values[`dispatcher/cancelled/train/${name}`] = count
+  for (const [type, count] of Object.entries(counts.errors)) values[`error/type/${type}`] = count
   for (const [name, hits] of Object.entries(counts.preHits)) values[`pre_filters/all/${name}/rate`] = rate(hits, counts)
   for (const [name, seconds] of Object.entries(times)) values[`time/${name}`] = seconds
   for (const [name, own] of groupBy(batch, ({ rollout }) => rollout.group.environment)) {
