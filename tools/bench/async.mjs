@@ -12,13 +12,14 @@ import { setImmediate as immediate } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 
 const orchestratorEntry = '../../packages/orchestrator/dist/index.js'
+const coreEntry = '../../packages/core/dist/index.js'
 const builtinEntry = '../../packages/builtin/dist/index.js'
 /** @type {typeof import('@trilithon/orchestrator')} */
 const { Orchestrator, LiveFleet, defaultAdvantage } = await import(orchestratorEntry)
 /** @type {typeof import('@trilithon/builtin')} */
 const { stickyRouter } = await import(builtinEntry)
 /** @type {typeof import('@trilithon/core')} */
-const { silentLogger } = await import('../../packages/core/dist/index.js')
+const { silentLogger } = await import(coreEntry)
 
 const groupSize = 4
 const batchSize = 128
