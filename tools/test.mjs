@@ -34,6 +34,7 @@ const checks = [
     reports: [{ name: 'test tools', file: 'tools/test-results.json' }],
   },
   { name: 'plugin from outside', command: 'node tools/test-third-party.mjs', budgetS: 180 },
+  { name: 'main example', command: 'node tools/bench/reverse-text.mjs', budgetS: 400 },
   { name: 'native sanitizers', command: 'node native/scripts/sanitize.mjs --threads 3', budgetS: 900 },
 ]
 

@@ -55,6 +55,7 @@ function runTests(programs = {}, files = {}, args = []) {
     'packages/core/package.json': manifest('@trilithon/core'),
     'native/package.json': manifest('@trilithon/native'),
     'native/scripts/sanitize.mjs': '',
+    'tools/bench/reverse-text.mjs': '',
     ...Object.fromEntries(checks.map((name) => [`tools/${name}.mjs`, `console.log('${name} holds')\n`])),
     ...files,
   }
@@ -92,6 +93,7 @@ test('one line per step, every check and every case counts', () => {
     'typecheck tools',
     'test tools',
     'plugin from outside',
+    'main example',
     'native sanitizers',
     'typecheck 2 packages',
     'test native',
@@ -99,20 +101,20 @@ test('one line per step, every check and every case counts', () => {
   ])
   expect(stdout).toMatch(/^ok {4}floors .* s {2}check-floors holds$/m)
   expect(stdout).toMatch(/^ok {4}test native +1\.5 s {2}5 passed$/m)
-  expect({ status, stderr, last }).toEqual({ status: 0, stderr: '', last: '28 passed, 0 failed' })
+  expect({ status, stderr, last }).toEqual({ status: 0, stderr: '', last: '29 passed, 0 failed' })
 })
 
 test('a step that fails shows its output, and the others run', () => {
   const { status, stdout, last, names } = runTests({ tsc: 'echo "a.ts is wrong" >&2; exit 1' })
-  expect(names).toHaveLength(13)
+  expect(names).toHaveLength(14)
   expect(stdout).toMatch(/^FAIL {2}typecheck tools .*\n\na\.ts is wrong\n\nok/m)
-  expect({ status, last }).toEqual({ status: 1, last: '27 passed, 1 failed' })
+  expect({ status, last }).toEqual({ status: 1, last: '28 passed, 1 failed' })
 })
 
 test('a step whose file is missing fails', () => {
   const { status, stdout, last } = runTests({}, { 'tools/check-docs.mjs': 'import "./gone.mjs"\n' })
   expect(stdout).toMatch(/^FAIL {2}docs [\s\S]*ERR_MODULE_NOT_FOUND/m)
-  expect({ status, last }).toEqual({ status: 1, last: '27 passed, 1 failed' })
+  expect({ status, last }).toEqual({ status: 1, last: '28 passed, 1 failed' })
 })
 
 test('what is not available here is skipped with its reason, as are cases', () => {
@@ -122,7 +124,7 @@ test('what is not available here is skipped with its reason, as are cases', () =
   )
   expect(stdout).toMatch(/^skip {2}format native .*no program for this machine$/m)
   expect(stdout).toMatch(/^ok {4}test tools .*3 passed, 2 skipped$/m)
-  expect({ status, last }).toEqual({ status: 0, last: '27 passed, 0 failed, 3 skipped' })
+  expect({ status, last }).toEqual({ status: 0, last: '28 passed, 0 failed, 3 skipped' })
 })
 
 test('cases that fail are counted, and of nx only what failed is shown', () => {
@@ -132,7 +134,7 @@ test('cases that fail are counted, and of nx only what failed is shown', () => {
   expect(stdout).toMatch(/^FAIL {2}test native .*3 passed, 2 failed$/m)
   expect(stdout).toContain('native is ill')
   expect(stdout).not.toContain('core is well')
-  expect({ status, last }).toEqual({ status: 1, last: '26 passed, 2 failed' })
+  expect({ status, last }).toEqual({ status: 1, last: '27 passed, 2 failed' })
 })
 
 test.for([
