@@ -29,16 +29,16 @@ function played() {
 
 describe('the block', () => {
   it('says what the run has come to and who waits for whom', () => {
-    expect(runLines(played(), 62_000)).toEqual([
+    expect(runLines(played(), 4000)).toEqual([
       // 198 steps of 2 s are left.
-      'rl           step 2/200  elapsed 1:02  ETA 6:36',
+      'rl           step 2/200  elapsed 0:04  ETA 6:36',
       'reward       0.5000 ▁█  evaluation of reverse-text at step 1: 0.3750',
       'lag          max 2  mean 0.75  mismatch KL 0.0001  entropy 1.2500',
       // 3000 in the two seconds between what the engine told.
       'tokens/s     inference 3000  trainer 9000',
-      'inference    waits 50 %  generating, running 32',
+      'inference    waits 33 %  generating, running 32',
       'orchestrator             starting',
-      'trainer      waits 75 %  waiting for a batch, step 2',
+      'trainer      waits 83 %  waiting for a batch, step 2',
     ])
   })
 
@@ -50,17 +50,18 @@ describe('the block', () => {
   })
 })
 
-it('values of a step count from the step before', () => {
+it('values of a step count from the step before, with the time since a state was told', () => {
   const state = played()
-  expect(state.stepValues()).toEqual({
-    'throughput/inference': 3000,
-    'throughput/trainer': 9000,
-    'idle/inference': 0.5,
-    'idle/trainer': 0.75,
+  // Told at 3 s: the engine had waited for 1 s of 2, the trainer for 1.5 of 2. At 4 s the engine has worked on, and the trainer waited on.
+  expect(state.stepValues(4000)).toEqual({
+    ...{ 'throughput/inference': 3000, 'throughput/trainer': 9000 },
+    ...{ 'idle/inference': 1 / 3, 'idle/trainer': 2.5 / 3 },
   })
-  state.take('trainer', status('training', { training: 3.5, 'waiting for a batch': 1.5 }), 5000)
-  state.take('inference', status('generating', { generating: 4, 'waiting for requests': 1 }, { throughput: 500 }), 5000)
-  expect(state.stepValues()).toEqual({ 'throughput/inference': 500, 'throughput/trainer': 9000, 'idle/inference': 0, 'idle/trainer': 0 })
+  state.take('inference', status('waiting for requests', { generating: 4, 'waiting for requests': 1 }, { throughput: 500 }), 5000)
+  expect(state.stepValues(6000)).toEqual({
+    ...{ 'throughput/inference': 500, 'throughput/trainer': 9000 },
+    ...{ 'idle/inference': 0.5, 'idle/trainer': 1 },
+  })
 })
 
 it('is JSON of the log where that is asked for, and nothing else', () => {

@@ -120,7 +120,7 @@ export function runLines(state: RunState, nowMs: number): string[] {
     ...(trainer === undefined ? [] : [`trainer ${round(trainer)}`]),
   ]
   if (rates.length > 0) lines.push(row('tokens/s', rates))
-  return [...lines, ...state.roles.map((role) => row(role.name, [roleText(role, state.idleShare(role))]))]
+  return [...lines, ...state.roles.map((role) => row(role.name, [roleText(role, state.idleShare(role, nowMs))]))]
 }
 
 function roleText({ state, values }: RoleState, idle: number | undefined): string {

@@ -38,7 +38,7 @@ export class RunRecorder {
     this.#file.append(event.step, { role: name, ...Object.fromEntries(finite) })
     if (name !== 'trainer') return
     const seconds = this.#secondsBefore + (nowMs - this.#state.startedMs) / 1000
-    this.#file.append(event.step, { role: 'launcher', 'time/wall': seconds, ...this.#state.stepValues() })
+    this.#file.append(event.step, { role: 'launcher', 'time/wall': seconds, ...this.#state.stepValues(nowMs) })
   }
 }
 

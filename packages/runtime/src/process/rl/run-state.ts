@@ -21,8 +21,9 @@ export interface RoleState {
   values: Values
   /** Samples of the last while, oldest first. */
   samples: Sample[]
-  /** At the trainer's last step. */
+  /** At the trainer's last step: what was told last, and that with the time since then. */
   atStep: Sample | undefined
+  timeAtStep: Sample | undefined
 }
 
 /** What a run is doing, from the events of its roles. */
@@ -40,7 +41,7 @@ export class RunState {
   #lastStepMs: number | undefined
 
   constructor(names: readonly string[], maxSteps: number | null, nowMs: number) {
-    this.roles = names.map((name) => ({ name, state: 'starting', values: {}, samples: [], atStep: undefined }))
+    this.roles = names.map((name) => ({ name, state: 'starting', values: {}, samples: [], atStep: undefined, timeAtStep: undefined }))
     this.maxSteps = maxSteps
     this.startedMs = nowMs
   }
@@ -55,10 +56,11 @@ export class RunState {
         const sample = sampleOf(event.spent ?? {}, generated(role.samples.at(-1), event.values.throughput, nowMs), nowMs)
         role.samples = [...role.samples.filter(({ atMs }) => atMs > nowMs - windowMs), sample]
         role.atStep ??= sample
+        role.timeAtStep ??= sample
         return
       }
       case 'ready':
-        if (role.state === 'starting') role.state = 'ready'
+        if (role.samples.length === 0) role.state = 'ready'
         return
       case 'ended':
         role.state = 'done'
@@ -72,8 +74,8 @@ export class RunState {
   }
 
   /** Share of the last while that a role waited; undefined before it is known. */
-  idleShare(role: RoleState): number | undefined {
-    const [first, last] = [role.samples[0], role.samples.at(-1)]
+  idleShare(role: RoleState, nowMs: number): number | undefined {
+    const [first, last] = [role.samples[0], upTo(nowMs, role)]
     return first === undefined || last === undefined ? undefined : idleBetween(first, last)
   }
 
@@ -93,17 +95,18 @@ export class RunState {
   }
 
   /** What a step was for the run as a whole: share of time that each role waited since the last, tokens per second of both sides. */
-  stepValues(): Record<string, number> {
+  stepValues(nowMs: number): Record<string, number> {
     const values: Record<string, number> = {}
     const inference = sum(this.#engines().map(({ samples, atStep }) => rateBetween(atStep, samples.at(-1))))
     if (inference !== undefined) values['throughput/inference'] = inference
     const trainer = this.trainerThroughput()
     if (trainer !== undefined) values['throughput/trainer'] = trainer
     for (const role of this.roles) {
-      const last = role.samples.at(-1)
-      const idle = role.atStep === undefined || last === undefined ? undefined : idleBetween(role.atStep, last)
+      const now = upTo(nowMs, role)
+      const idle = role.timeAtStep === undefined || now === undefined ? undefined : idleBetween(role.timeAtStep, now)
       if (idle !== undefined) values[`idle/${role.name}`] = idle
-      role.atStep = last
+      role.atStep = role.samples.at(-1)
+      role.timeAtStep = now
     }
     return values
   }
@@ -131,6 +134,14 @@ export class RunState {
     this.rewards.push(reward)
     this.batch = { step, values }
   }
+}
+
+/** A role is in the state that it told last until it tells another. */
+function upTo(nowMs: number, { state, samples }: RoleState): Sample | undefined {
+  const last = samples.at(-1)
+  if (last === undefined) return undefined
+  const seconds = Math.max(0, nowMs - last.atMs) / 1000
+  return { ...last, total: last.total + seconds, idle: last.idle + (state.startsWith('waiting') ? seconds : 0) }
 }
 
 /** Tokens up to now: an engine tells how fast it has been since it last told. */
