@@ -65,6 +65,13 @@ function leftOf(pids: ReadonlyMap<string, number>): number[] {
   })
 }
 
+/** Who is left when all have gone, or after that time. */
+async function leftAfter(pids: ReadonlyMap<string, number>, ms: number): Promise<number[]> {
+  const deadline = performance.now() + ms
+  while (leftOf(pids).length > 0 && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20))
+  return leftOf(pids)
+}
+
 /** Processes end while one looks. */
 function statOf(pid: string): string {
   try {
@@ -81,7 +88,6 @@ const steps = (run: string, role: string) =>
     .map((line) => JSON.parse(line) as { step: number; role: string; 'reward/all/mean'?: number; 'loss/mean'?: number })
     .flatMap((values) => (values.role === role && ('reward/all/mean' in values || 'loss/mean' in values) ? [values.step] : []))
 
-/** Ids of the samples that were trained, from the batches as they were shipped. */
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 let port = 21_300
@@ -229,7 +235,8 @@ describe('an end from outside', () => {
       setTimeout(() => child.kill('SIGINT'), 20)
     })
     expect(stopped.status).toBe(130)
-    expect(leftOf(stopped.pids)).toEqual([])
+    // Killed, with nobody left to wait until they are gone.
+    expect(await leftAfter(stopped.pids, 1000)).toEqual([])
   })
 
   it('roles end when the launcher is killed', { timeout: 60_000 }, async () => {
@@ -239,8 +246,6 @@ describe('an end from outside', () => {
       isKilled = true
       child.kill('SIGKILL')
     })
-    const deadline = performance.now() + 12_000
-    while (leftOf(killed.pids).length > 0 && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 50))
-    expect(leftOf(killed.pids)).toEqual([])
+    expect(await leftAfter(killed.pids, 12_000)).toEqual([])
   })
 })
