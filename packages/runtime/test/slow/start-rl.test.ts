@@ -1,5 +1,5 @@
 /** Budget: 30 s. `startRl` from composition to end, with processes that play the roles. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -113,6 +113,20 @@ describe('a run', () => {
     const { status, problem } = await run([], { trainer: { does: 'throw' }, orchestrator: { steps: 1e6 } })
     expect(status).toBe(1)
     expect(problem).toMatchObject({ code: 'ROLE_ENDED', message: expect.stringContaining('Error: trainer broke') })
+  })
+
+  it('ends in order with what it could not write itself', async () => {
+    const forever = { steps: 1e6 }
+    const ended = run([], { trainer: forever, orchestrator: forever })
+    while (!existsSync(out('metrics.jsonl')) || !readFileSync(out('metrics.jsonl'), 'utf8').includes('trainer'))
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    rmSync(out('metrics.jsonl'))
+    mkdirSync(out('metrics.jsonl'))
+    expect(await ended).toMatchObject({
+      status: 2,
+      problem: { code: 'OUTPUT_UNUSABLE', message: expect.stringContaining('metrics.jsonl') },
+    })
+    expect(readFileSync(out('logs', 'trainer.log'), 'utf8')).toContain('asked to end')
   })
 
   it('ends in order by SIGTERM with 130', async () => {
