@@ -54,6 +54,11 @@ export class EvalRuns {
     return this.#runs.length === 0
   }
 
+  /** Episodes of groups that were not begun. */
+  get queued(): number {
+    return this.#runs.reduce((sum, { next, tasks, of }) => sum + (tasks - next) * of.groupSize, 0)
+  }
+
   /** Begins an evaluation of those environments. */
   fire(step: number, environments: readonly EvalEnvironment[] = this.#options.environments): void {
     for (const of of environments) this.#runs.push({ ...{ step, of, tasks: tasksOf(of), next: 0, open: 0, startedMs: null }, episodes: [] })

@@ -50,12 +50,15 @@ describe('an evaluation', () => {
     expect(summary([episode('a', 1), episode('a', null)], 2)).toMatchObject({
       'eval/e/avg@2': 1,
       'eval/e/errored_count': 1,
+      'eval/e/error/mean': 0.5,
       'eval/e/time': 3,
     })
   })
 
   it('of failures alone has no reward', () => {
-    expect(summary([episode('a', null)])).toEqual({ 'eval/e/errored_count': 1, 'eval/e/cancelled_count': 0, 'eval/e/time': 3 })
+    expect(summary([episode('a', null)])).toEqual({
+      ...{ 'eval/e/errored_count': 1, 'eval/e/error/mean': 1, 'eval/e/cancelled_count': 0, 'eval/e/time': 3 },
+    })
   })
 
   it('says the oldest version that answered, and the newest', () => {

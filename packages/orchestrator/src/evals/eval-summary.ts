@@ -29,6 +29,7 @@ export function evalSummary({ environment, groupSize, episodes, time }: EvalSumm
   })
   const values: Record<string, number> = {
     [`${at}/errored_count`]: episodes.length - sound.length,
+    [`${at}/error/mean`]: episodes.length === 0 ? 0 : 1 - sound.length / episodes.length,
     [`${at}/cancelled_count`]: episodes.filter(({ result }) => result.error?.type === 'Cancelled').length,
     [`${at}/time`]: time,
   }

@@ -39,7 +39,7 @@ export class FakeEngines implements EngineAdmin {
   isHealthy = async () => true
   models = async () => ['fake']
   version = async () => this.served
-  load = async () => ({ running: 0, waiting: 0, kvUsage: 0 })
+  load = async () => ({ running: 0, waiting: 0, kvUsage: 0, prefixQueries: 0, prefixHits: 0, generatedTokens: 0 })
   dispose = () => Promise.resolve()
 
   async prepare(engine: string, version: PolicyVersion): Promise<void> {

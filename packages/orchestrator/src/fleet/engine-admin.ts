@@ -6,6 +6,10 @@ export interface EngineLoad {
   readonly waiting: number
   /** Share of KV blocks in use. */
   readonly kvUsage: number
+  /** Since the engine started: prompt tokens that were looked up in its cache, those of them that were found, and tokens that it generated. */
+  readonly prefixQueries: number
+  readonly prefixHits: number
+  readonly generatedTokens: number
 }
 
 /**

@@ -53,7 +53,8 @@ describe('the administration of an engine', () => {
       if (path === '/weight_info') return answer.end('{"weight_version":"7"}')
       if (path === '/metrics')
         return answer.end(
-          '# HELP x\nvllm:num_requests_running{engine="0"} 3\nvllm:num_requests_waiting{engine="0"} 2.0\nvllm:kv_cache_usage_perc{engine="0"} 0.25\n',
+          '# HELP x\nvllm:num_requests_running{engine="0"} 3\nvllm:num_requests_waiting{engine="0"} 2.0\nvllm:kv_cache_usage_perc{engine="0"} 0.25\n' +
+            'vllm:prefix_cache_queries_total{engine="0"} 40\nvllm:prefix_cache_hits_total{engine="0"} 30\nvllm:generation_tokens_total{engine="0"} 1.5e+3\n',
         )
       answer.end('{"status":"ok"}')
     })
@@ -61,7 +62,10 @@ describe('the administration of an engine', () => {
     expect(await one.isHealthy(url)).toBe(true)
     expect(await one.models(url)).toEqual(['m'])
     expect(await one.version(url)).toBe(7)
-    expect(await one.load(url)).toEqual({ running: 3, waiting: 2, kvUsage: 0.25 })
+    expect(await one.load(url)).toEqual({
+      ...{ running: 3, waiting: 2, kvUsage: 0.25 },
+      ...{ prefixQueries: 40, prefixHits: 30, generatedTokens: 1500 },
+    })
     await one.prepare(url, 8, '/b/step_8')
     await one.pause(url)
     await one.flip(url, 8)

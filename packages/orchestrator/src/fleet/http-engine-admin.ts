@@ -99,13 +99,16 @@ export function createHttpEngineAdmin({ headers, timeouts: given, clock = system
         running: gauge(text, 'num_requests_running'),
         waiting: gauge(text, 'num_requests_waiting'),
         kvUsage: gauge(text, 'kv_cache_usage_perc'),
+        prefixQueries: gauge(text, 'prefix_cache_queries_total'),
+        prefixHits: gauge(text, 'prefix_cache_hits_total'),
+        generatedTokens: gauge(text, 'generation_tokens_total'),
       }
     },
     dispose: () => agent.destroy(),
   }
 }
 
-/** The sum of a gauge of vLLM over its labels. */
+/** The sum of a gauge or counter of vLLM over its labels. */
 function gauge(text: string, name: string): number {
   let sum = 0
   for (const [, value] of text.matchAll(new RegExp(`^vllm:${name}(?:\\{[^}]*\\})? ([0-9.eE+-]+)$`, 'gm'))) sum += Number(value)

@@ -20,7 +20,12 @@ const rollout = (of: TrainGroup, reward: number, tokens: number, oldest = 5): Tr
   samples: [{ oldest } as TrainRollout['samples'][number]],
   facts: {
     ...{ turns: 1, inputTokens: 4, completionTokens: tokens, sequenceTokens: tokens + 4, prefillTokens: 4, isTruncated: tokens > 9 },
-    ...{ stopCondition: 'completed', metrics: { exact: reward }, timing: { total: 2, generation: 1, model: 1, scoring: 0 }, state: {} },
+    ...{
+      stopCondition: 'completed',
+      metrics: { exact: reward },
+      timing: { total: 2, generation: 1, model: 0.75, scoring: 0.5 },
+      state: {},
+    },
   },
 })
 const counts = {
@@ -68,6 +73,8 @@ it('has prime-rl names: a mean within groups, then over groups; all environments
     'batch/x': 0.5,
     'metrics/y/exact': 0.25,
     'timing/all/total/mean': 2,
+    'timing/all/env/mean': 0.25,
+    'timing/all/overhead/mean': 0.5,
     'progress/tokens': 38,
     'progress/prefill_tokens': 16,
     'progress/decode_tokens': 22,

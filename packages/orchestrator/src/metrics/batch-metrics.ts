@@ -18,7 +18,15 @@ export interface BatchMetricsOptions {
   readonly times: Readonly<Record<string, number>>
 }
 
-const timings = ['total', 'generation', 'model', 'scoring'] as const
+/** Seconds of an episode by part: `env` is what its own code took between the calls of the engine, `overhead` what neither conversation nor scoring explains. */
+const timings: Readonly<Record<string, (timing: TrainRollout['facts']['timing']) => number>> = {
+  total: ({ total }) => total,
+  generation: ({ generation }) => generation,
+  model: ({ model }) => model,
+  env: ({ generation, model }) => Math.max(0, generation - model),
+  scoring: ({ scoring }) => scoring,
+  overhead: ({ total, generation, scoring }) => Math.max(0, total - generation - scoring),
+}
 
 /**
  * Values of a batch under prime-rl's names: of all environments together and of each. Values of rollouts are a mean within each group first, then a mean, a maximum
@@ -113,12 +121,12 @@ function valuesOf(name: string, batch: readonly BatchRollout[]): Record<string, 
   }
   for (const [condition, own] of groupBy(batch, ({ rollout }) => rollout.facts.stopCondition))
     values[`stop_condition/${name}/${condition}`] = own.length / batch.length
-  for (const timing of timings)
+  for (const [timing, of] of Object.entries(timings))
     Object.assign(
       values,
       spread(
         `timing/${name}/${timing}`,
-        facts((own) => own.timing[timing]),
+        facts((own) => of(own.timing)),
       ),
     )
   for (const filter of Object.keys(batch[0]?.filters.hits ?? {}))

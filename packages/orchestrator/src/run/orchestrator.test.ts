@@ -231,3 +231,16 @@ describe('several engines', () => {
     },
   )
 })
+
+it('tells with every batch how updates went, also how long engines were paused', async () => {
+  const made = world({ settings: { maxSteps: 6 } })
+  made.engines.callMs = 20
+  await made.run()
+  const last = stepEvents(made).at(-1)?.values
+  // Pause, flip and resume, 20 ms each.
+  expect(last?.['watcher/pause_seconds']).toBeCloseTo(0.06, 6)
+  expect(last?.['watcher/update_count']).toBeGreaterThan(2)
+  expect(last).toMatchObject({ 'watcher/policy_version': expect.any(Number), 'dispatcher/queued/eval': 0, 'dispatcher/mode': 0 })
+  const status = made.events.findLast(({ kind }) => kind === 'status')
+  expect(status).toMatchObject({ values: { 'event_loop_lag/max': expect.any(Number), 'event_loop_lag/p99': expect.any(Number) } })
+})

@@ -14,7 +14,7 @@ import { WeightUpdater } from '../updates/weight-updater.ts'
 import { Gate } from './gate.ts'
 import type { OrchestratorParts } from './orchestrator-parts.ts'
 import { runTogether } from './run-together.ts'
-import { statusLoop } from './status-loop.ts'
+import { statusLoop, statusValues } from './status-loop.ts'
 import { Wake } from './wake.ts'
 
 /** So many batches in a row without anything to train end the run. */
@@ -88,6 +88,7 @@ export class Orchestrator {
     const { step, version } = this.#gate.state
     return {
       ...{ step, version, lead: this.#gate.lead, pending: this.#sink.pending.length, dispatcher: this.#dispatcher.stats },
+      queuedEvals: this.#evals.queued,
       ...{ updates: this.#updater.updates, times: this.#updater.times, weightsWaitS: this.#weightsWaitS },
       isIdle: !this.#gate.isOpen && this.#dispatcher.isIdle,
     }
@@ -234,7 +235,8 @@ export class Orchestrator {
     const times = { step: (nowMs - this.#shippedMs) / 1000, send: (nowMs - sentMs) / 1000, save_ckpt: this.#checkpoint() }
     this.#shippedMs = nowMs
     const counts = this.#sink.takeCounts()
-    report({ kind: 'step', role: 'orchestrator', step, values: batchMetrics({ step, batch, counts, totals: this.#totals, times }) })
+    const values = batchMetrics({ step, batch, counts, totals: this.#totals, times })
+    report({ kind: 'step', role: 'orchestrator', step, values: { ...values, ...statusValues(this.state) } })
     this.#changed()
   }
 

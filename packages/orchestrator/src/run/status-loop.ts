@@ -1,5 +1,6 @@
 import type { RoleEvent } from '@trilithon/monitor'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
+import { spread } from '../metrics/statistics.ts'
 import type { UpdateTimes } from '../updates/weight-updater.ts'
 import type { Clock } from './clock.ts'
 
@@ -9,6 +10,8 @@ export interface RunState {
   readonly version: number
   readonly lead: number
   readonly pending: number
+  /** Episodes of evaluations that are to be started. */
+  readonly queuedEvals: number
   readonly dispatcher: Dispatcher['stats']
   readonly updates: number
   readonly times: UpdateTimes
@@ -34,10 +37,10 @@ export async function statusLoop({ clock, report, intervalS, read, more, signal 
   let lastState = ''
   let lastMs = Number.NEGATIVE_INFINITY
   let expectedMs = clock.nowMs()
-  let lagMs = 0
+  let lags: number[] = []
   while (!signal.aborted) {
     const nowMs = clock.nowMs()
-    lagMs = Math.max(lagMs, nowMs - expectedMs)
+    lags.push(Math.max(0, nowMs - expectedMs) / 1000)
     const now = read()
     const state = stateOf(now)
     if (state !== lastState || nowMs - lastMs >= intervalS * 1000) {
@@ -45,11 +48,11 @@ export async function statusLoop({ clock, report, intervalS, read, more, signal 
         kind: 'status',
         role: 'orchestrator',
         state,
-        values: { ...statusValues(now), ...more(), 'event_loop_lag/max': lagMs / 1000 },
+        values: { ...statusValues(now), ...more(), ...lagValues(lags) },
       })
       lastState = state
       lastMs = nowMs
-      lagMs = 0
+      lags = []
     }
     expectedMs = nowMs + lookMs
     await clock.sleep(lookMs, signal)
@@ -63,11 +66,34 @@ function stateOf({ isIdle, dispatcher }: RunState): string {
   return dispatcher.inflightEval > 0 && dispatcher.inflightTrain === 0 ? 'evaluating' : 'generating'
 }
 
-/** Under prime-rl's names, and `watcher/pause_seconds` beside them. */
-function statusValues({ version, lead, pending, dispatcher, updates, times, weightsWaitS, step }: RunState): Record<string, number> {
+/** How late the event loop came back to what was due, in seconds, since it was last told. */
+function lagValues(lags: readonly number[]): Record<string, number> {
+  const sorted = [...lags].sort((one, other) => one - other)
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0
+  return {
+    ...spread('event_loop_lag', lags),
+    ...{ 'event_loop_lag/median': at(0.5), 'event_loop_lag/p90': at(0.9), 'event_loop_lag/p99': at(0.99), 'event_loop_lag/n': lags.length },
+  }
+}
+
+/** Under prime-rl's names, and `watcher/pause_seconds` beside them. They are told while a run goes on, and with every batch. */
+export function statusValues({
+  version,
+  lead,
+  pending,
+  dispatcher,
+  updates,
+  times,
+  weightsWaitS,
+  step,
+  queuedEvals,
+}: RunState): Record<string, number> {
   return {
     'dispatcher/inflight_train': dispatcher.inflightTrain,
     'dispatcher/inflight_eval': dispatcher.inflightEval,
+    'dispatcher/queued/eval': queuedEvals,
+    // Evaluations go first while some of them wait to be started.
+    'dispatcher/mode': Number(queuedEvals > 0),
     'dispatcher/groups_in_flight': dispatcher.groups,
     'dispatcher/off_policy_level_max': dispatcher.offPolicyMax,
     'dispatcher/off_policy_level_mean': dispatcher.offPolicyMean,
