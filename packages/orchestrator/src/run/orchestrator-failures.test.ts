@@ -158,4 +158,20 @@ describe('a failure anywhere ends the run with its cause', () => {
     expect(made.trainer.batches.length).toBeGreaterThan(5)
     expect(made.pool.inFlight).toBe(0)
   })
+
+  it('nor is an update that fails behind an abort: trainer and engines end too', async () => {
+    const made = world({ settings: { maxSteps: null } })
+    const controller = new AbortController()
+    made.engines.callMs = 40
+    made.engines.fails = (_, call) => {
+      if (call !== 'prepare 3') return undefined
+      controller.abort()
+      return new Error('the version has gone')
+    }
+    const training = made.trainer.run(controller.signal)
+    await made.clock.run(made.orchestrator.run(controller.signal))
+    await training
+    expect(made.trainer.batches.length).toBeGreaterThan(2)
+    expect(made.pool.inFlight).toBe(0)
+  })
 })

@@ -105,7 +105,7 @@ export class Orchestrator {
         (inner) => this.#ship(inner),
         {
           dispatcher: (inner) => this.#dispatcher.run(inner),
-          'watch of weights': (inner) => watchVersions((version) => this.#update(version), { signal: inner, above: state.version }),
+          'watch of weights': (inner) => watchVersions((version) => this.#update(version, inner), { signal: inner, above: state.version }),
           'status report': (inner) =>
             statusLoop({
               clock,
@@ -145,10 +145,16 @@ export class Orchestrator {
     })
   }
 
-  async #update(version: PolicyVersion): Promise<void> {
-    const { clock } = this.#parts
+  async #update(version: PolicyVersion, signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#parts
     this.#weightsWaitS = (clock.nowMs() - this.#servedMs) / 1000
-    await this.#updater.apply(version)
+    try {
+      await this.#updater.apply(version)
+    } catch (error) {
+      if (!signal.aborted) throw error
+      // The run ends: trainer and engines may have gone before, with the version that was on its way.
+      return log.debug('an update was given up with the run', { version, error })
+    }
     this.#servedMs = clock.nowMs()
     this.#fireDueEvals()
     this.#changed()
