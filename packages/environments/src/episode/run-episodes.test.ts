@@ -315,6 +315,16 @@ describe('an error never becomes a reward', () => {
     })
   })
 
+  it('what an environment throws until the deadline, and not the deadline', async () => {
+    const broken = () => {
+      throw new TypeError('x is not a function')
+    }
+    for (const environment of [perRollout(async () => broken()), asks(broken)]) {
+      const { output } = await run(environment, { deadlineMs: 300, maxRetries: 9 })
+      expect(output).toMatchObject({ reward: null, error: { type: 'TypeError', message: expect.stringMatching(/x is not a function/) } })
+    }
+  })
+
   it('a task that does not exist', async () => {
     const { output } = await run(
       asks(() => 1),

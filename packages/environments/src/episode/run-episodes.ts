@@ -136,7 +136,13 @@ async function converseWithRetries(
       return { attempt, conversation, finished: null, error, generation: (performance.now() - began) / 1000 }
     log.info('episode is tried again', { rollout: plan.rolloutId, attempt: attempt + 1, reason: describeFailure(error).message })
     await sleep(waitOf(attempt - firstAttempt), signal).catch(() => undefined)
+    if (isLate(signal)) return { attempt, conversation, finished: null, error, generation: (performance.now() - began) / 1000 }
   }
+}
+
+/** Whether time ran out: then an episode has failed by what its last attempt failed by, and not by the clock. */
+function isLate({ reason }: AbortSignal): boolean {
+  return reason instanceof EpisodeFailure && reason.type === 'DeadlineExceeded'
 }
 
 interface Scored {
@@ -217,7 +223,9 @@ async function withRetries<Value>(
     } catch (error) {
       if (signal.aborted || attempt >= maxRetries || !isRetryable(error)) throw error
       log.info('scoring is tried again', { attempt: attempt + 1, reason: describeFailure(error).message })
-      await sleep(waitOf(attempt - firstAttempt), signal)
+      await sleep(waitOf(attempt - firstAttempt), signal).catch((reason: unknown) => {
+        throw isLate(signal) ? error : reason
+      })
     }
   }
 }
