@@ -22,6 +22,7 @@ const trainerColumns: readonly Column[] = [
   { title: 'Throughput', keys: ['perf/throughput'], show: (value) => `${round(value)} tokens/s` },
   { title: 'MFU', keys: ['perf/mfu'], show: (value) => `${value.toFixed(1)}%` },
   { title: 'Peak Mem.', keys: ['perf/peak_memory'], show: (value) => `${value.toFixed(2)} GiB` },
+  { title: 'Max Vio', keys: ['max_vio/mean'], show: fixed(4) },
 ]
 
 const orchestratorColumns: readonly Column[] = [
@@ -46,7 +47,24 @@ export function stepLine(step: number, values: Values): string {
   const evaluated = evaluatedNames(values)
   if (evaluated.length > 0) return evaluated.map((name) => evaluationLine(name, step, values)).join('\n')
   const columns = 'reward/all/mean' in values ? orchestratorColumns : trainerColumns
-  return [`Step ${step}`, ...columns.flatMap((column) => cell(column, values))].join(' | ')
+  const line = [`Step ${step}`, ...columns.flatMap((column) => cell(column, values))].join(' | ')
+  return [line, ...environmentLines(values)].join('\n')
+}
+
+/** A line for each environment of a batch that has several. */
+function environmentLines(values: Values): string[] {
+  const names = Object.keys(values).flatMap((key) => /^reward\/(.+)\/mean$/.exec(key)?.[1] ?? [])
+  const own = names.filter((name) => name !== 'all')
+  if (own.length < 2) return []
+  return own.map((name) => {
+    const columns: readonly Column[] = [
+      { title: 'Reward', keys: [`reward/${name}/mean`], show: fixed(4) },
+      { title: 'Share', keys: [`batch/${name}`], show: percent },
+      { title: 'Turns', keys: [`num_turns/${name}/mean`], show: fixed(2) },
+      { title: 'Truncation', keys: [`is_truncated/${name}/mean`], show: percent },
+    ]
+    return [`  ${name}`, ...columns.flatMap((column) => cell(column, values))].join(' | ')
+  })
 }
 
 /** Names of the environments that were evaluated in this step. */
@@ -67,7 +85,7 @@ function evaluationLine(name: string, step: number, values: Values): string {
     { title: '', keys: [`${at}/time`, 'time/eval'], show: (value) => duration(value) },
     { title: 'Reward', keys: Object.keys(values).filter((key) => key.startsWith(`${at}/avg@`)), show: fixed(4) },
     { title: 'Turns', keys: [`${at}/num_turns/mean`], show: fixed(2) },
-    { title: 'Errors', keys: [`${at}/errored_count`], show: round },
+    { title: 'Error', keys: [`${at}/error/mean`], show: percent },
     { title: 'Truncation', keys: [`${at}/is_truncated/mean`], show: percent },
   ]
   return [`Evaluated ${name} (Step ${step})`, ...columns.flatMap((column) => cell(column, values))].join(' | ')
