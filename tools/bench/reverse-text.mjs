@@ -79,7 +79,7 @@ function train(folder, { seed, flags }) {
   const started = process.hrtime.bigint()
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    ['packages/cli/dist/main.js', 'rl', '@', example, '@', overlay, '--output-dir', folder, ...flags],
+    ['packages/cli/dist/main.js', 'rl', '@', example, '@', overlay, '--output-dir', folder, '--clean-output-dir', ...flags],
     { cwd: projectRoot, encoding: 'utf8', maxBuffer: 1 << 28 },
   )
   if (status !== 0) throw new Error(`trilithon rl ended with status ${status}\n${stdout.slice(-2000)}\n${stderr.slice(-4000)}`)
