@@ -38,10 +38,13 @@ const checks = [
   { name: 'native sanitizers', command: 'node native/scripts/sanitize.mjs --threads 3', budgetS: 900 },
 ]
 
-/** Scripts of packages, run by nx, which keeps results: each with the budget of all packages together. */
+/**
+ * Scripts of packages, run by nx, which keeps results: each with the budget of all packages together. Two at a time: tests that start processes and wait for them
+ * need the cores that they count on.
+ */
 const targets = [
   { target: 'typecheck', budgetS: 300, hasReport: false },
-  { target: 'test', budgetS: 600, hasReport: true },
+  { target: 'test', budgetS: 1500, hasReport: true },
 ]
 
 /** The steps whose names contain all words; of a target, the packages whose step would. @param {readonly string[]} words @returns {Step[]} */
@@ -55,7 +58,7 @@ function chooseSteps(words) {
     if (members.length === 0) continue
     steps.push({
       name: members.length === 1 ? `${target} ${members[0]?.folder}` : `${target} ${members.length} packages`,
-      command: `nx run-many --output-style static -t ${target} -p ${members.map(({ manifest }) => manifest?.name).join()}`,
+      command: `nx run-many --output-style static --parallel 2 -t ${target} -p ${members.map(({ manifest }) => manifest?.name).join()}`,
       budgetS,
       ...(hasReport
         ? { reports: members.map(({ folder }) => ({ name: `${target} ${folder}`, file: `${folder}/test-results.json` })) }

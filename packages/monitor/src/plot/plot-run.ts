@@ -63,7 +63,7 @@ const plans: readonly PanelPlan[] = [
     includes: [0],
   },
   {
-    title: 'Time spent waiting',
+    title: 'Waiting',
     curves: ['trainer', 'inference', 'orchestrator'].map((name) => ({ name, keys: [`idle/${name}`], isNoisy: true })),
     includes: [0, 1],
   },

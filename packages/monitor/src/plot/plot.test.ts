@@ -82,7 +82,7 @@ describe('a picture', () => {
   it('of a run has its panels, its evaluations and no script; of several runs their names once', () => {
     const one = plotRuns([{ name: 'a', metrics: run(300) }], 'a <b> & "c"')
     expect(one).toContain('aria-label="a &#60;b&#62; &#38; &#34;c&#34;"')
-    for (const title of ['Reward', 'evaluation', 'Lag (versions)', 'Entropy', '301 steps in 4:59']) expect(one).toContain(`>${title}`)
+    for (const title of ['Reward', 'evaluation', 'Lag (versions)', 'Entropy', '300 steps in 4:59']) expect(one).toContain(`>${title}`)
     expect(one).not.toContain('Gradient norm')
     expect(one.match(/<circle [^>]*r="3.6"/g)).toHaveLength(3)
     expect(one).toMatch(/prefers-color-scheme:dark/)

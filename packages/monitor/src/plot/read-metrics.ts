@@ -20,9 +20,9 @@ export class RunMetrics {
     return [...new Set([...this.#steps.values()].flatMap((values) => Object.keys(values)))].sort()
   }
 
-  /** How many steps have values. */
+  /** How many steps were made. An evaluation behind the last one has the number of a step that was not. */
   steps(): number {
-    return this.#steps.size
+    return [...this.#steps.values()].filter((values) => Object.keys(values).some((key) => !key.startsWith('eval/'))).length
   }
 
   series(key: string): Point[] {
