@@ -26,7 +26,7 @@ let requests = 0
 /**
  * @param {Engine} engine @param {string} scenario @param {number[]} prompt
  * @param {{ salt?: string, maxTokens?: number, temperature?: number, imported?: EngineRequest['imported'], onToken?: (count: number) => void }} [options]
- * @returns {Promise<{ tokens: number[], cached: number, stored: number }>}
+ * @returns {Promise<{ tokens: number[], versions: number[], cached: number, stored: number }>}
  */
 function generate(
   engine,
@@ -83,7 +83,7 @@ function generate(
           if (event.reason !== 'length') reject(new Error(`${scenario}: ${event.reason} ${event.error?.message ?? ''}`))
           const routes = event.routedExperts === null ? null : Buffer.from(event.routedExperts.data).toString('hex')
           answers.push({ scenario, prompt, tokens, bits, versions, contextVersionsMin, temperature, cached, stored, routes })
-          resolve({ tokens, cached, stored })
+          resolve({ tokens, versions, cached, stored })
         }
       },
     )
@@ -157,26 +157,34 @@ await withEngine(common, async (engine) => {
   assert(cached === 32, `32 tokens were to be imported, ${cached} were`)
 })
 
-await withEngine(common, async (engine) => {
-  const prompt = ids(17)
-  /** @type {Promise<void> | undefined} */
-  let update
-  const running = generate(engine, 'through an update', prompt, {
-    maxTokens: 40,
-    onToken: (count) => {
-      if (count !== 10) return
-      update = (async () => {
-        await engine.prepareWeights({ version: 1, path: folders[1] })
-        await engine.pause('keep')
-        await engine.flipWeights(1)
-        await engine.resume()
-        await engine.finishWeights(1)
-      })()
-    },
+// An engine may be done before its update has come, where the machine has other things to do: then another one is asked.
+for (let isThrough = false, attempt = 0; !isThrough; attempt++)
+  await withEngine({ ...common, maxModelLen: 512 }, async (engine) => {
+    assert(attempt < 20, 'no request was still running when its update came')
+    const prompt = ids(17)
+    await engine.prepareWeights({ version: 1, path: folders[1] })
+    /** @type {Promise<void> | undefined} */
+    let update
+    const begun = answers.length
+    const { versions } = await generate(engine, 'through an update', prompt, {
+      maxTokens: 300,
+      onToken: (count) => {
+        if (count !== 10) return
+        update = (async () => {
+          await engine.pause('keep')
+          await engine.flipWeights(1)
+          await engine.resume()
+          await engine.finishWeights(1)
+        })()
+      },
+    })
+    await update
+    isThrough = versions.at(-1) === 1
+    if (!isThrough) {
+      answers.length = begun
+      return
+    }
+    assert((await generate(engine, 'new weights, old salt', prompt)).cached === 16, 'the old salt keeps its blocks')
+    assert((await generate(engine, 'new weights, new salt', prompt, { salt: 'new' })).cached === 0, 'a new salt finds nothing')
   })
-  await running
-  await update
-  assert((await generate(engine, 'new weights, old salt', prompt)).cached === 16, 'the old salt keeps its blocks')
-  assert((await generate(engine, 'new weights, new salt', prompt, { salt: 'new' })).cached === 0, 'a new salt finds nothing')
-})
 process.stdout.write(JSON.stringify(answers))

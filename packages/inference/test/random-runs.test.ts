@@ -68,66 +68,70 @@ class PlainStore {
 
 test('whatever happens to requests, the bits are those of the packed forward', { timeout: 60_000 }, () => {
   const seen = { preemptions: 0, hits: 0, stored: 0, aborted: 0 }
-  fc.assert(
-    fc.property(run, ({ family, blocks, prefillTokens, maxRunning, hasStore, requests }) => {
-      const model = tinyModel(family, 1)
-      const slotBytes = kvElementsPerToken(model.config) * 4 * 4
-      const slots: SlotLayout = { buffer: new SharedArrayBuffer(12 * slotBytes), slotBytes, leaving: 8, coming: 4 }
-      const core = coreOf(family, { blocks, prefillTokens, maxRunning, maxModelLen: Math.min(96, blocks * 4), slots, hasStore })
-      const store = new PlainStore(() => core, slots)
-      const answers = requests.map(() => ({ tokens: [] as number[], logprobs: [] as number[], routes: null as Uint8Array | null }))
-      const take = () => {
-        for (let report = core.take(); report !== null; report = core.take()) {
-          const floats = new Float32Array(report.tokens.buffer)
-          for (let at = 0; at < report.tokens.length; at += tokenWords) {
-            const answer = answers[report.tokens[at] as number]
-            answer?.tokens.push(report.tokens[at + 1] as number)
-            answer?.logprobs.push(floats[at + 2] as number)
+  const check = () =>
+    fc.assert(
+      fc.property(run, ({ family, blocks, prefillTokens, maxRunning, hasStore, requests }) => {
+        const model = tinyModel(family, 1)
+        const slotBytes = kvElementsPerToken(model.config) * 4 * 4
+        const slots: SlotLayout = { buffer: new SharedArrayBuffer(12 * slotBytes), slotBytes, leaving: 8, coming: 4 }
+        const core = coreOf(family, { blocks, prefillTokens, maxRunning, maxModelLen: Math.min(96, blocks * 4), slots, hasStore })
+        const store = new PlainStore(() => core, slots)
+        const answers = requests.map(() => ({ tokens: [] as number[], logprobs: [] as number[], routes: null as Uint8Array | null }))
+        const take = () => {
+          for (let report = core.take(); report !== null; report = core.take()) {
+            const floats = new Float32Array(report.tokens.buffer)
+            for (let at = 0; at < report.tokens.length; at += tokenWords) {
+              const answer = answers[report.tokens[at] as number]
+              answer?.tokens.push(report.tokens[at + 1] as number)
+              answer?.logprobs.push(floats[at + 2] as number)
+            }
+            for (const { handle, routedExperts, reason } of report.ends) {
+              const answer = answers[handle]
+              if (answer !== undefined) answer.routes = routedExperts?.data ?? null
+              if (reason === 'abort') seen.aborted++
+              else expect(reason).toBe('length')
+            }
+            for (const { storedTokens } of report.prompts) seen.stored += storedTokens
+            store.take(report)
           }
-          for (const { handle, routedExperts, reason } of report.ends) {
-            const answer = answers[handle]
-            if (answer !== undefined) answer.routes = routedExperts?.data ?? null
-            if (reason === 'abort') seen.aborted++
-            else expect(reason).toBe('length')
-          }
-          for (const { storedTokens } of report.prompts) seen.stored += storedTokens
-          store.take(report)
         }
-      }
-      const prompts = requests.map(({ family: shared, length, own }) => [...someIds(length, 61, shared), own])
-      for (const [handle, { salt, priority, maxTokens, temperature, stepsBefore, isReset }] of requests.entries()) {
-        for (let step = 0; step < stepsBefore; step++) {
-          core.step()
+        const prompts = requests.map(({ family: shared, length, own }) => [...someIds(length, 61, shared), own])
+        for (const [handle, { salt, priority, maxTokens, temperature, stepsBefore, isReset }] of requests.entries()) {
+          for (let step = 0; step < stepsBefore; step++) {
+            core.step()
+            take()
+            for (const [other, { abortAfter }] of requests.entries())
+              if (abortAfter !== null && (answers[other]?.tokens.length ?? 0) >= abortAfter && other < handle) core.abort(other)
+          }
+          if (isReset) core.resetPrefixCache()
+          const sampling = { maxTokens, temperature, seed: BigInt(handle) }
+          submit(core, handle, requestOf(prompts[handle] ?? [], { salt, priority, routedExpertsFrom: 0, sampling }))
+        }
+        for (let steps = 0; ; steps++) {
+          const isBusy = core.step()
           take()
-          for (const [other, { abortAfter }] of requests.entries())
-            if (abortAfter !== null && (answers[other]?.tokens.length ?? 0) >= abortAfter && other < handle) core.abort(other)
+          expect(core.faults()).toEqual([])
+          if (!isBusy && core.stats.get('waiting') + core.stats.get('running') === 0) break
+          expect(steps).toBeLessThan(3000)
         }
-        if (isReset) core.resetPrefixCache()
-        const sampling = { maxTokens, temperature, seed: BigInt(handle) }
-        submit(core, handle, requestOf(prompts[handle] ?? [], { salt, priority, routedExpertsFrom: 0, sampling }))
-      }
-      for (let steps = 0; ; steps++) {
-        const isBusy = core.step()
-        take()
-        expect(core.faults()).toEqual([])
-        if (!isBusy && core.stats.get('waiting') + core.stats.get('running') === 0) break
-        expect(steps).toBeLessThan(3000)
-      }
-      seen.preemptions += core.stats.get('preemptions')
-      seen.hits += core.stats.get('prefixHits')
-      for (const [handle, { tokens, logprobs, routes }] of answers.entries()) {
-        const prompt = prompts[handle] ?? []
-        if (tokens.length === 0) continue
-        const expected = packedScores(model, [...prompt, ...tokens], requests[handle]?.temperature)
-        expect(bitsOf(logprobs)).toEqual(bitsOf(expected.logprobs.slice(prompt.length - 1)))
-        // One that was aborted while it waited to be computed again has missing rows.
-        if (routes?.some((id) => id !== 0xff)) expect([...routes]).toEqual([...(expected.routes?.data.subarray(0, routes.length) ?? [])])
-      }
-      expect(core.slotsInFlight).toBe(0)
-      core.dispose()
-      scope(() => model.dispose())
-    }),
-    { numRuns: 60 },
-  )
-  expect(Object.entries(seen).filter(([, count]) => count === 0)).toEqual([])
+        seen.preemptions += core.stats.get('preemptions')
+        seen.hits += core.stats.get('prefixHits')
+        for (const [handle, { tokens, logprobs, routes }] of answers.entries()) {
+          const prompt = prompts[handle] ?? []
+          if (tokens.length === 0) continue
+          const expected = packedScores(model, [...prompt, ...tokens], requests[handle]?.temperature)
+          expect(bitsOf(logprobs)).toEqual(bitsOf(expected.logprobs.slice(prompt.length - 1)))
+          // One that was aborted while it waited to be computed again has missing rows.
+          if (routes?.some((id) => id !== 0xff)) expect([...routes]).toEqual([...(expected.routes?.data.subarray(0, routes.length) ?? [])])
+        }
+        expect(core.slotsInFlight).toBe(0)
+        core.dispose()
+        scope(() => model.dispose())
+      }),
+      { numRuns: 50 },
+    )
+  const unseen = () => Object.entries(seen).filter(([, count]) => count === 0)
+  // What is rare may not happen in so few runs.
+  for (let round = 0; round === 0 || (unseen().length > 0 && round < 10); round++) check()
+  expect(unseen()).toEqual([])
 })
