@@ -88,6 +88,27 @@ const steps = (run: string, role: string) =>
     .map((line) => JSON.parse(line) as { step: number; role: string; 'reward/all/mean'?: number; 'loss/mean'?: number })
     .flatMap((values) => (values.role === role && ('reward/all/mean' in values || 'loss/mean' in values) ? [values.step] : []))
 
+/** The batches that lie in a run folder, each with its bytes. */
+function shippedBatches(run: string): Map<number, Buffer> {
+  const root = join(folder, run, 'run_default', 'rollouts')
+  const names = existsSync(root) ? readdirSync(root) : []
+  return new Map(
+    names.flatMap((name) => {
+      const path = join(root, name, 'train_rollouts.bin')
+      return existsSync(path) ? [[Number(name.replace('step_', '')), readFileSync(path)] as const] : []
+    }),
+  )
+}
+
+/** Ids of the rollouts of all batches; those of samples begin with them. */
+const rolloutIds = (run: string) =>
+  [...shippedBatches(run).keys()].flatMap((step) =>
+    readFileSync(join(folder, run, 'run_default', 'rollouts', `step_${step}`, 'train_rollouts.jsonl'), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { rollout_id: string }).rollout_id),
+  )
+
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 let port = 21_300
@@ -172,8 +193,13 @@ describe.each(cases)('%d steps, async level %d, bound %d, %s, with SIGKILL of th
     if (before > 0) expect(await call(of(['--max-steps', '1']))).toMatchObject({ status: 0, err: '' })
     const total = before + count
     let isKilled = false
-    // In its first step where there is one only, behind it otherwise.
-    const moment = count === 1 ? /\(trainer\): ready/ : new RegExp(`\\(trainer\\): Step ${before} `)
+    // In its first step where there is one only, behind it otherwise; always while the victim still has work, however late this process hears of it.
+    const moments = {
+      worker: /\(orchestrator\): ready/,
+      orchestrator: count === 1 ? /\(trainer\): ready/ : new RegExp(`\\(orchestrator\\): Step ${before} `),
+      trainer: count === 1 ? /\(trainer\): ready/ : new RegExp(`\\(trainer\\): Step ${before} `),
+    }
+    const moment = moments[victim === 'inference' ? 'trainer' : victim]
     const resume = before > 0 ? ['--ckpt.resume-step', '-1'] : []
     const killed = await call(of(['--max-steps', String(total), ...resume]), (out, _, pids) => {
       if (isKilled || !moment.test(out)) return
@@ -188,12 +214,20 @@ describe.each(cases)('%d steps, async level %d, bound %d, %s, with SIGKILL of th
       expect(killed.status).toBe(1)
       expect(killed.err).toContain('ROLE_ENDED')
       expect(killed.err).toContain(`the ${victim} was ended by SIGKILL`)
+      const batches = shippedBatches(run)
       const saved = existsSync(join(folder, run, 'checkpoints')) && readdirSync(join(folder, run, 'checkpoints')).length > 0
       const again = await call(of(['--max-steps', String(total), ...(saved ? ['--ckpt.resume-step', '-1'] : ['--clean-output-dir'])]))
       expect(again).toMatchObject({ status: 0, err: '' })
       expect(leftOf(again.pids)).toEqual([])
+      // What was shipped is trained as it is: no batch is written again.
+      if (saved) for (const [step, bytes] of batches) expect(shippedBatches(run).get(step)?.equals(bytes), `batch ${step}`).toBe(true)
     } else expect(killed).toMatchObject({ status: 0 })
+    // Each batch is trained once, and each rollout is in one batch.
     expect(steps(run, 'trainer')).toEqual(upTo(total))
+    expect([...shippedBatches(run).keys()].sort((one, other) => one - other)).toEqual(upTo(total))
+    const ids = rolloutIds(run)
+    expect(ids).toHaveLength(8 * total)
+    expect(new Set(ids).size).toBe(ids.length)
     // The line of a step may be lost with the process that writes it; none is there twice.
     const shipped = steps(run, 'orchestrator')
     expect(shipped).toEqual([...new Set(shipped)])
@@ -217,7 +251,7 @@ describe('an end from outside', () => {
       stoppedMs = performance.now()
       child.kill('SIGINT')
     })
-    expect((performance.now() - stoppedMs) / 1000).toBeLessThan(8)
+    expect((performance.now() - stoppedMs) / 1000).toBeLessThan(12)
     expect(stopped.status).toBe(130)
     expect(leftOf(stopped.pids)).toEqual([])
     const done = steps('stopped', 'trainer').length
