@@ -261,7 +261,7 @@ describe('a worker', () => {
     const pids = await new Promise<number[]>((resolve) => child.once('message', (message) => resolve(message as number[])))
     expect(pids.map(isAlive)).toEqual([true, true])
     child.kill('SIGKILL')
-    await expect.poll(() => pids.map(isAlive), { timeout: 4000 }).toEqual([false, false])
+    await expect.poll(() => pids.map(isAlive), { timeout: 15_000 }).toEqual([false, false])
     expect(socketFolders()).toEqual([])
   })
 

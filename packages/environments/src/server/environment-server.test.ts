@@ -126,7 +126,7 @@ describe('an environment server', () => {
     engine.troubles.push('hang')
     const turns: Turn[] = []
     const waiting = pool.run(episode(0), { signal: never, onTurn: (turn) => turns.push(turn) })
-    await expect.poll(() => engine.requests.length, { timeout: 5000 }).toBe(1)
+    await expect.poll(() => engine.requests.length, { timeout: 15_000 }).toBe(1)
     // Probes have told the pool whom it talks to.
     await new Promise((resolve) => setTimeout(resolve, 1200))
     await first.dispose()

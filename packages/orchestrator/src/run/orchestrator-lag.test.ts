@@ -68,7 +68,7 @@ describe('how far batches run ahead', () => {
     }
     const minutes = async (maxAsyncLevel: number) => {
       const { run, clock } = world({
-        settings: { maxSteps: 30, batchSize: 64, maxInflight: 64, maxAsyncLevel },
+        settings: { maxSteps: 14, batchSize: 64, maxInflight: 64, maxAsyncLevel },
         stepMs: 200,
         pool: { episode: longTail },
       })
