@@ -62,7 +62,7 @@ TRILITHON_INLINE void gather_query_gradient(const QueryGradient& g, int64_t firs
       store(at, slope(exp(sub(load(at), lse)), load(g.d_weights + i * rows.lanes + lane), delta));
     }
   }
-  add_seen(rows, row, g.weights, first, {keys, values, 0, count}, keys, key_stride, g.width, g.sums,
+  add_seen(rows, row, AColumns{g.weights, rows.lanes}, first, {keys, values, 0, count}, keys, key_stride, g.width, g.sums,
            first == 0 ? Start::zero : Start::resume);
 }
 

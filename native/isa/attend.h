@@ -1,8 +1,8 @@
 // Softmax attention of query rows over keys, in the pieces that attention and MLA attention share.
 //
-// Lanes run along query rows: up to some hundred rows (tokens x heads) that see the same keys, or the few rows of one decoded
-// token. Scores of 64 keys are a block_product keys · queriesᵀ, their softmax needs no sum across lanes, and the weighted values
-// are a block_product weightsᵀ · values. Keys are read where they lie.
+// Lanes run along query rows: up to some hundred rows (tokens x heads) that see the same keys. Scores of 64 keys are a block_product
+// keys · queriesᵀ, their softmax needs no sum across lanes, and the weighted values are a block_product weightsᵀ · values. Keys are
+// read where they lie. For the few rows of one decoded token lanes may run along keys instead (isa/few-rows.h): the same order.
 //
 // ORDER, for one row, whatever rows are beside it:
 //   - score = one fma chain over the width, from 0, of the query times `scale` (rounded once) and the key;
@@ -16,6 +16,7 @@
 #pragma once
 
 #include "include/sequences.h"
+#include "isa/few-rows.h"
 #include "isa/gemm-pack.h"
 #include "isa/math.h"
 #include "isa/row-reduce.h"
@@ -122,11 +123,13 @@ struct KeyRun {
   int64_t offset, count;
 };
 
-// sums[r] += Σ weights[key, r] · vectors[key] over the keys of a run that row r sees, in ascending order, for rows from `row` on.
-TRILITHON_INLINE void add_seen(const Rows& rows, int64_t row, const float* weights, int64_t first, const KeyRun& run, const float* vectors,
+// sums[r] += Σ weights[r, key] · vectors[key] over the keys of a run that row r sees, in ascending order, for rows from `row` on.
+// `weights` is an operand of block_product whose k are the keys of the block.
+template <typename Weights>
+TRILITHON_INLINE void add_seen(const Rows& rows, int64_t row, Weights weights, int64_t first, const KeyRun& run, const float* vectors,
                                int64_t stride, int64_t width, float* sums, Start start) {
   const int64_t begin_position = first + run.offset;
-  const AColumns left{weights + run.offset * rows.lanes, rows.lanes};
+  const Weights left = weights.at_k(run.offset);
   const BRows right{vectors, stride};
   int64_t whole = row;
   while (whole < rows.count && rows.limits[whole] < begin_position + run.count) ++whole;
@@ -161,9 +164,11 @@ struct Partial {
 struct Attention {
   Rows rows;
   int64_t width, value_width, key_stride, value_stride;
-  float* queries;  // panels of scaled queries
-  float* weights;  // [key_block, lanes]
+  float* queries;  // panels of scaled queries; rows of them if by_keys
+  float* weights;  // [key_block, lanes]; [rows, key_block] if by_keys
   float* factors;  // [2, lanes]
+  bool by_keys;    // lanes run along keys: at most key_lane_rows rows
+  float* near;     // [16, width] if by_keys
 
   static Attention carve(Carver& carver, int64_t rows, int64_t width, int64_t value_width) {
     const int64_t lanes = round_up(rows, 16);
@@ -225,9 +230,67 @@ TRILITHON_INLINE void soften(float* scores, int64_t stride, int64_t count, I see
   }
 }
 
+// A row whose maximum stayed has the factor 1, which changes nothing.
+TRILITHON_INLINE void rescale(const Attention& a, const Partial& to, int64_t row, int64_t lane) {
+  for (unsigned moved = bits(not_(eq(load(a.factors + lane), set(1.0f)))); moved != 0; moved &= moved - 1) {
+    const int64_t r = lane + __builtin_ctz(moved);
+    if (r < row || r >= a.rows.count) continue;
+    scale_row(to.out + r * a.value_width, a.value_width, set(a.factors[r]), to.out + r * a.value_width);
+  }
+}
+
+// Scores of a block with lanes along keys, two groups of sixteen keys at a time where they lie in place.
+TRILITHON_INLINE void score_by_keys(const Attention& a, int64_t count, const KeyRun* runs) {
+  const KeyRun* run = runs;
+  // Sixteen keys from `key` on if one run has them all.
+  const auto in_place = [&](int64_t key) -> const float* {
+    if (key + 16 > count) return nullptr;
+    while (key >= run->offset + run->count) ++run;
+    return key + 16 <= run->offset + run->count ? run->keys + (key - run->offset) * a.key_stride : nullptr;
+  };
+  for (int64_t key = 0; key < count;) {
+    const float* here = in_place(key);
+    const float* next = here == nullptr ? nullptr : in_place(key + 16);
+    if (next != nullptr) {
+      score_few<2>(a.rows.count, {here, next}, a.key_stride, a.width, a.queries, a.weights + key, key_block);
+      key += 32;
+      continue;
+    }
+    int64_t stride = a.key_stride;
+    if (here == nullptr) {
+      for (int64_t i = 0; i < 16; ++i) {
+        if (key + i >= count) {
+          fill_zero(a.near + i * a.width, a.width);
+          continue;
+        }
+        while (key + i >= run->offset + run->count) ++run;
+        copy_row(run->keys + (key + i - run->offset) * a.key_stride, a.width, a.near + i * a.width);
+      }
+      here = a.near;
+      stride = a.width;
+    }
+    score_few<1>(a.rows.count, {here}, stride, a.width, a.queries, a.weights + key, key_block);
+    key += 16;
+  }
+}
+
+TRILITHON_INLINE void attend_block_by_keys(const Attention& a, const Partial& to, int64_t first, int64_t count, const KeyRun* runs,
+                                           int64_t run_count, bool fresh) {
+  const int64_t row = a.rows.first_seeing(first);
+  if (row == a.rows.count) return;
+  score_by_keys(a, count, runs);
+  soften_few(a.weights, key_block, a.rows.count, count, a.rows.limits, first, fresh, to.top, to.total, a.factors);
+  if (!fresh) rescale(a, to, row, 0);
+  for (int64_t i = 0; i < run_count; ++i) {
+    add_seen(a.rows, row, ARows{a.weights, key_block}, first, runs[i], runs[i].values, a.value_stride, a.value_width, to.out,
+             fresh && i == 0 ? Start::zero : Start::resume);
+  }
+}
+
 // Adds a block of keys, positions [first, first + count), to what the rows have gathered. `fresh`: it is the first of its segment.
 TRILITHON_INLINE void attend_block(const Attention& a, const Partial& to, int64_t first, int64_t count, const KeyRun* runs,
                                    int64_t run_count, bool fresh) {
+  if (a.by_keys) return attend_block_by_keys(a, to, first, count, runs, run_count, fresh);
   const Rows& rows = a.rows;
   const int64_t row = rows.first_seeing(first);
   if (row == rows.count) return;
@@ -244,16 +307,10 @@ TRILITHON_INLINE void attend_block(const Attention& a, const Partial& to, int64_
     } else {
       soften<true>(scores, rows.lanes, count, seen, fresh, to.top + lane, to.total + lane, a.factors + lane);
     }
-    if (fresh) continue;
-    // A row whose maximum stayed has the factor 1, which changes nothing.
-    for (unsigned moved = bits(not_(eq(load(a.factors + lane), set(1.0f)))); moved != 0; moved &= moved - 1) {
-      const int64_t r = lane + __builtin_ctz(moved);
-      if (r < row || r >= rows.count) continue;
-      scale_row(to.out + r * a.value_width, a.value_width, set(a.factors[r]), to.out + r * a.value_width);
-    }
+    if (!fresh) rescale(a, to, row, lane);
   }
   for (int64_t i = 0; i < run_count; ++i) {
-    add_seen(rows, row, a.weights, first, runs[i], runs[i].values, a.value_stride, a.value_width, to.out,
+    add_seen(rows, row, AColumns{a.weights, rows.lanes}, first, runs[i], runs[i].values, a.value_stride, a.value_width, to.out,
              fresh && i == 0 ? Start::zero : Start::resume);
   }
 }

@@ -56,6 +56,66 @@ inline double pairs_of(const CaseSize& s) {
   return pairs * static_cast<double>(s.heads);
 }
 
+// One query of each of some sequences with so many keys, in pages of 16 that lie anywhere.
+struct Decoding {
+  int64_t sequences, keys, heads, kv_heads, width;
+};
+
+inline Case& add_decoding(CaseList& cases, const Decoding& d) {
+  const int64_t block_size = 16, columns = (d.keys + block_size - 1) / block_size;
+  std::vector<double> table(static_cast<size_t>(d.sequences * columns)), starts(static_cast<size_t>(d.sequences + 1));
+  std::iota(starts.begin(), starts.end(), 0.0);
+  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<double>(i * 7919 % table.size());
+  const auto number = [](int64_t value) { return std::to_string(value); };
+  return cases
+      .add("attention.paged", number(d.sequences) + " sequences x " + number(d.keys) + ", heads " + number(d.heads) + "/" +
+                                  number(d.kv_heads) + ", width " + number(d.width))
+      .input("q", {d.sequences, d.heads, d.width})
+      .input("k_pages", {d.sequences * columns, block_size, d.kv_heads, d.width})
+      .input("v_pages", {d.sequences * columns, block_size, d.kv_heads, d.width})
+      .input("query_starts", {d.sequences + 1}, Fill::values(starts), DType::i32)
+      .input("context_lengths", {d.sequences}, Fill::values(std::vector<double>(starts.size() - 1, static_cast<double>(d.keys))),
+             DType::i32)
+      .input("block_table", {d.sequences, columns}, Fill::values(table), DType::i32)
+      .output("out", {d.sequences, d.heads, d.width})
+      .number("scale", 1 / std::sqrt(static_cast<double>(d.width)));
+}
+
+// Up to four queries of each of `sequences` sequences, whose lengths are those around whole vectors and whole blocks of keys.
+inline void add_small_groups(CaseList& cases, const SequenceNames& names) {
+  for (const int64_t group : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    const CaseSize s{{0, 15, 31, 48, 113}, group, 1, 13 + 3 * group, 8 * group};
+    add_forward(cases, s, s.label())
+        .tolerance(4e-6)
+        .property("chunks", chunks_equal_whole(names))
+        .property("pages of 16", pages_equal_packed(names, "attention.paged", 16, 3))
+        .property("pages of 20", pages_equal_packed(names, "attention.paged", 20, 6));
+  }
+  for (const int64_t sequences : {1, 2, 7, 33, 64}) {
+    const int64_t lengths[] = {1, 15, 16, 17, 31, 47, 63, 64, 65, 81, 127, 129}, block_size = 8, columns = 17, heads = 4, kv_heads = 2,
+                  width = 20;
+    std::vector<double> starts{0}, contexts, table;
+    for (int64_t i = 0; i < sequences; ++i) {
+      const int64_t length = lengths[(i + sequences) % 12];
+      starts.push_back(starts.back() + static_cast<double>(std::min(length, 1 + i % 4)));
+      contexts.push_back(static_cast<double>(length));
+      for (int64_t j = 0; j < columns; ++j) table.push_back(static_cast<double>((i * columns + j) * 7 % (sequences * columns)));
+    }
+    const int64_t queries = static_cast<int64_t>(starts.back());
+    cases.add("attention.paged", std::to_string(sequences) + " short sequences")
+        .input("q", {queries, heads, width})
+        .input("k_pages", {sequences * columns, block_size, kv_heads, width})
+        .input("v_pages", {sequences * columns, block_size, kv_heads, width})
+        .input("query_starts", {sequences + 1}, Fill::values(starts), DType::i32)
+        .input("context_lengths", {sequences}, Fill::values(contexts), DType::i32)
+        .input("block_table", {sequences, columns}, Fill::values(table), DType::i32)
+        .output("out", {queries, heads, width})
+        .output("lse", {queries, heads})
+        .number("scale", 0.3)
+        .tolerance(4e-6);
+  }
+}
+
 inline void add_bad_input(CaseList& cases) {
   const CaseSize size{{0, 3, 8}, 4, 2, 6, 5};
   const auto starts = [](std::vector<double> values) {
@@ -157,6 +217,7 @@ inline void add_cases(CaseList& cases) {
         .property("documents alone", documents_alone(gradients))
         .property("chunks", chunks_equal_whole(query_gradients));
   }
+  add_small_groups(cases, names);
   // More than one segment of keys.
   const CaseSize longer{{0, 1100}, 1, 1, 3, 4};
   add_forward(cases, longer, longer.label()).tolerance(4e-6).property("pages of 48", pages_equal_packed(names, "attention.paged", 48, 400));
@@ -190,22 +251,11 @@ inline void add_cases(CaseList& cases) {
     add_forward(cases, s, s.label()).bench(2 * pairs * width, 0);
     add_backward(cases, s, s.label()).bench(2 * pairs * (2.5 * width), 0);
   }
-  // Decoding: one query of each of 8 sequences with 2,000 keys.
-  const int64_t sequences = 8, keys = 2000, block_size = 16, columns = keys / block_size;
-  std::vector<double> contexts(sequences, static_cast<double>(keys)), table(static_cast<size_t>(sequences * columns)),
-      starts(sequences + 1);
-  std::iota(starts.begin(), starts.end(), 0.0);
-  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<double>(i * 7919 % table.size());
-  cases.add("attention.paged", "8 sequences x 2000, heads 16/8, width 128")
-      .input("q", {sequences, 16, 128})
-      .input("k_pages", {sequences * columns, block_size, 8, 128})
-      .input("v_pages", {sequences * columns, block_size, 8, 128})
-      .input("query_starts", {sequences + 1}, Fill::values(starts), DType::i32)
-      .input("context_lengths", {sequences}, Fill::values(contexts), DType::i32)
-      .input("block_table", {sequences, columns}, Fill::values(table), DType::i32)
-      .output("out", {sequences, 16, 128})
-      .number("scale", 0.088)
-      .bench(0, 4.0 * 2 * static_cast<double>(sequences * keys) * 8 * 128);
+  for (const Decoding& d :
+       {Decoding{8, 2000, 16, 8, 128}, {64, 160, 4, 2, 32}, {64, 160, 8, 1, 32}, {1, 160, 4, 2, 32}, {8, 2000, 64, 8, 128}}) {
+    add_decoding(cases, d).bench(4.0 * static_cast<double>(d.sequences * d.keys * d.heads * d.width),
+                                 4.0 * 2 * static_cast<double>(d.sequences * d.keys * d.kv_heads * d.width));
+  }
 }
 
 }  // namespace trilithon::attention

@@ -99,7 +99,13 @@ TRILITHON_INLINE void with_rows(const ForwardParams& p, const Task& task, Carver
   Attention a = Attention::carve(carver, task.tokens * group_of(s), s.width, s.value_width);
   const Buffers buffers = Buffers::carve(carver, s);
   set_limits(s, task, a.rows);
-  pack_heads(s, p.q, task, s.width, s.scale, buffers.queries, a.queries);
+  a.by_keys = a.rows.count <= key_lane_rows;
+  if (a.by_keys) {
+    a.near = buffers.queries;
+    for (int64_t r = 0; r < a.rows.count; ++r) scale_row(row_of(s, p.q, task, r), s.width, set(s.scale), a.queries + r * s.width);
+  } else {
+    pack_heads(s, p.q, task, s.width, s.scale, buffers.queries, a.queries);
+  }
   const KeyRows keys = head_rows(p.k, task.head), values = head_rows(p.v, task.head);
   const bool copied = a.rows.count >= rows_worth_copying;
   a.key_stride = copied ? s.width : keys.row_stride;
