@@ -136,7 +136,8 @@ function definitionFaults(value: unknown): string[] {
   const { name, args, scoring = 'rollout', dataset, episode, score } = value as Record<string, unknown>
   const faults: string[] = []
   if (typeof name !== 'string' || name === '') faults.push('`name` is no text')
-  if (typeof (args as { safeParse?: unknown } | undefined)?.safeParse !== 'function') faults.push('`args` is no zod schema')
+  if (typeof (args as { safeParse?: unknown } | undefined)?.safeParse !== 'function')
+    faults.push('`args` is no zod schema (`z.strictObject({})` where there are none)')
   if (scoring !== 'rollout' && scoring !== 'group') faults.push(`\`scoring\` is ${JSON.stringify(scoring)}, neither "rollout" nor "group"`)
   for (const [key, member] of Object.entries({ dataset, episode, score }))
     if (typeof member !== 'function') faults.push(`\`${key}\` is no function`)

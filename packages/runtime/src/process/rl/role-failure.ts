@@ -49,11 +49,11 @@ function wordsFor(end: RoleEnd | undefined): string {
   return `ended with exit status ${end?.status ?? 'unknown'}`
 }
 
-/** The last line of a log that is neither empty nor part of a stack. */
+/** The last line of a log that is neither empty nor part of what is above it: a stack, the fields of a line. */
 function lastWords(path: string): string | undefined {
   const lines = readFileSync(path, 'utf8').slice(-8192).trim().split('\n')
   // Node prints what was thrown before the stack, its version after.
   const thrown = lines.findLast((line) => /^(?:\w*Error|Uncaught)\b.*:/.test(line))
-  const last = thrown ?? lines.findLast((line) => line.trim() !== '' && !/^\s+at |^Node\.js v/.test(line))
+  const last = thrown ?? lines.findLast((line) => line.trim() !== '' && !/^\s|^Node\.js v/.test(line))
   return last === undefined || last === '' ? undefined : last.slice(0, 300)
 }
