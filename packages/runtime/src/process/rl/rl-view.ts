@@ -56,7 +56,7 @@ export class RlView {
 
   roleEnded(name: string, { status, signal }: RoleEnd): void {
     if (this.#json !== null) this.#json.info('role ended', { role: name, status, signal })
-    else if (this.#block === null) this.print(signal === null ? `ended with status ${status}` : `ended by ${signal}`, 'INFO', name)
+    else if (this.#block === null) this.print(endSentence(status, signal), 'INFO', name)
     this.#draw()
   }
 
@@ -152,4 +152,10 @@ function parts(values: Readonly<Record<string, number>>, wanted: Readonly<Record
 
 function row(label: string, cells: readonly string[]): string {
   return `${label.padEnd(labelCells)}${cells.join('  ')}`
+}
+
+/** An engine serves until it is asked to stop, which is no failure of a run that is done. */
+function endSentence(status: number | null, signal: string | null): string {
+  if (signal !== null) return `ended by ${signal}`
+  return status === 130 ? 'ended when asked to' : `ended with status ${status}`
 }
