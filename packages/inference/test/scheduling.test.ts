@@ -3,7 +3,7 @@ import { liveTensors, scope, viewOf, write } from '@trilithon/tensor'
 import { describe, expect, test } from 'vitest'
 import { coreOf, submit, tokensOf } from './core.ts'
 import { requestOf } from './running.ts'
-import { someIds, tinyModel } from './tiny-models.ts'
+import { packedScores, someIds, tinyModel } from './tiny-models.ts'
 
 describe('the scheduler', () => {
   test('a long prompt comes in pieces, and whoever continues gets a token in each of these steps', () => {
@@ -72,6 +72,45 @@ describe('the scheduler', () => {
     expect(core.stats.get('preemptions')).toBeGreaterThan(0)
     expect(together).toEqual(alone)
     expect(together[0]?.length).toBe(24)
+    core.dispose()
+  })
+
+  test('one that is ended while it waits to be computed again has the rows of experts of all its tokens', () => {
+    const prompts = [someIds(9, 61, 1), someIds(9, 61, 2), someIds(9, 61, 3)]
+    const core = coreOf('qwen3_moe', { blocks: 14, maxModelLen: 56 })
+    for (const [index, prompt] of prompts.entries())
+      submit(core, index, requestOf(prompt, { routedExpertsFrom: index, sampling: { maxTokens: 24, seed: BigInt(index) } }))
+    const tokens = prompts.map(() => [] as number[])
+    while (core.stats.get('preemptions') === 0) {
+      core.step()
+      for (const [handle, added] of tokensOf(core.take())) tokens[handle]?.push(...added)
+    }
+    expect(core.stats.get('waiting')).toBe(1)
+    core.abort(2)
+    const [end] = core.take()?.ends ?? []
+    const model = tinyModel('qwen3_moe', 1)
+    const rows = 9 + (tokens[2]?.length ?? 0) - 1
+    expect(rows).toBeGreaterThan(9)
+    expect([end?.handle, end?.reason, end?.routedExperts?.shape]).toEqual([2, 'abort', [rows - 2, 2, 2]])
+    const { routes } = packedScores(model, [...(prompts[2] ?? []), ...(tokens[2] ?? [])])
+    expect([...(end?.routedExperts?.data ?? [])]).toEqual([...(routes?.data.subarray(2 * 4, rows * 4) ?? [])])
+    model.dispose()
+    core.dispose()
+  })
+
+  test('the time before the first step of a request is told apart from that of its prompt', () => {
+    const core = coreOf('qwen3', { maxRunning: 1, prefillTokens: 4 })
+    const begun = performance.now()
+    for (const handle of [1, 2]) submit(core, handle, requestOf(someIds(40, 61, handle), { sampling: { maxTokens: 2 } }))
+    const prompts = []
+    while (core.step()) prompts.push(...(core.take()?.prompts ?? []))
+    const seconds = (performance.now() - begun) / 1e3
+    const [first, second] = prompts
+    expect(prompts.map(({ handle }) => handle)).toEqual([1, 2])
+    for (const { queueSeconds, prefillSeconds } of prompts) expect([queueSeconds >= 0, prefillSeconds > 0]).toEqual([true, true])
+    // The second waits for all of the first.
+    expect(second?.queueSeconds).toBeGreaterThan((first?.queueSeconds ?? 0) + (first?.prefillSeconds ?? 0))
+    expect((second?.queueSeconds ?? 0) + (second?.prefillSeconds ?? 0)).toBeLessThanOrEqual(seconds)
     core.dispose()
   })
 

@@ -117,9 +117,6 @@ describe('an update', () => {
     const good = async (version: number, options: PublishChanges = {}) => publish(root, version, second as Model, options)
     const specs = [...(second as Model).specs]
     const bad: [string, number, RegExp][] = []
-    const noMarker = await good(1)
-    rmSync(join(noMarker, 'STABLE'))
-    bad.push([noMarker, 1, /STABLE/])
     const cut = await good(2)
     truncateSync(join(cut, 'weights.bin'), 1000)
     bad.push([cut, 2, /1000 bytes/])
@@ -145,11 +142,15 @@ describe('an update', () => {
       9,
       /model\.norm\.weight is NaN/,
     ])
-    bad.push([join(root, 'step_77'), 77, /STABLE/])
+    bad.push([join(root, 'step_77'), 77, /there is no such folder/])
     bad.push([folders.model('qwen3_moe', 4, { rope_theta: 99 }), 10, /describes another model/])
     const torn = await good(11)
     appendFileSync(join(torn, 'manifest.json'), ' ')
     bad.push([torn, 11, /checksum/])
+    // Last: a publisher that begins tidies away what has no marker.
+    const noMarker = await good(12)
+    rmSync(join(noMarker, 'STABLE'))
+    bad.push([noMarker, 12, /STABLE/])
     for (const [path, version, message] of bad) {
       const call = engine.prepareWeights({ version, path })
       await expect(call, path).rejects.toMatchObject({ code: 'WEIGHTS_INVALID', message: expect.stringMatching(message) })
@@ -229,7 +230,7 @@ test('decoding goes on while a version is read, piece by piece', () => {
   submit(core, 1, requestOf([1, 2, 3], { sampling: { maxTokens: 200 } }))
   core.step()
   let error: unknown = 'not settled'
-  core.weights.prepare({ version: 1, path: '/published', stamp: '' }, (result: unknown) => {
+  core.weights.prepare({ version: 1, path: folders.root, stamp: '' }, (result: unknown) => {
     error = result
   })
   core.take()

@@ -100,7 +100,7 @@ export function createFakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     const promptLogprobs =
       logprobs === null ? null : Array.from(request.promptIds, (id, place) => (place === 0 ? [] : candidatesOf(id, place, logprobs, vocabSize)))
     sequence.isPrompted = true
-    sequence.onEvent({ kind: 'prompt', id: request.id, cachedTokens, storedTokens: 0, promptLogprobs })
+    sequence.onEvent({ kind: 'prompt', id: request.id, cachedTokens, storedTokens: 0, queueSeconds: 0.25, prefillSeconds: 0.5, promptLogprobs })
   }
   const decode = (sequence: Sequence) => {
     const { request, tokens } = sequence

@@ -94,6 +94,7 @@ export class EngineCore {
         this.#report.add('lookups', { handle: sequence.request.handle, names })
         return true
       },
+      onPreempt: (sequence) => this.#experts?.keep(sequence),
     })
     this.#blocks.onEvict = (page, name) => {
       const slot = options.hasStore ? this.#slots?.take() : undefined
@@ -302,12 +303,15 @@ export class EngineCore {
   #announcePrompt(sequence: Sequence): void {
     if (sequence.hasPromptEvent) return
     sequence.hasPromptEvent = true
-    const { request, cachedTokens, storedTokens, promptLists, promptLength } = sequence
+    const { request, cachedTokens, storedTokens, promptLists, promptLength, arrivedMs, begunMs } = sequence
+    const now = performance.now()
     const isWhole = promptLists !== null && promptLists.length === promptLength
     this.#report.add('prompts', {
       handle: request.handle,
       cachedTokens: Math.min(cachedTokens, promptLength),
       storedTokens,
+      queueSeconds: ((begunMs || now) - arrivedMs) / 1e3,
+      prefillSeconds: begunMs === 0 ? 0 : (now - begunMs) / 1e3,
       promptLogprobs: isWhole ? promptLists : null,
     })
   }

@@ -28,6 +28,8 @@ interface Pending {
 }
 
 const noCandidates: readonly TokenCandidate[] = []
+/** Of a prompt that was never computed. */
+const nothingKnown = { cachedTokens: 0, storedTokens: 0, queueSeconds: 0, prefillSeconds: 0, promptLogprobs: null } as const
 const noBlocks: ImportedPrompt['blocks'] = []
 /** Milliseconds that the thread has to end in order. */
 const disposeMs = 1000
@@ -240,7 +242,7 @@ export class EngineProxy implements Engine {
     const cause = { code: failure.code, message: failure.message }
     for (const one of open) {
       const { id } = one
-      if (!one.hasPrompt) tell(one, { kind: 'prompt', id, cachedTokens: 0, storedTokens: 0, promptLogprobs: null })
+      if (!one.hasPrompt) tell(one, { kind: 'prompt', id, ...nothingKnown })
       tell(one, { kind: 'end', id, reason: 'error', stopId: null, routedExperts: null, indexChoices: null, error: cause })
     }
     for (const { reject } of this.#calls.values()) reject(failure)

@@ -76,6 +76,9 @@ export interface EnginePrompt {
   readonly cachedTokens: number
   /** Tokens of these that came back from the store. */
   readonly storedTokens: number
+  /** Seconds from arrival to the first step that computed any of the prompt, and from there to its last; the second is 0 where the request ended before. */
+  readonly queueSeconds: number
+  readonly prefillSeconds: number
   /** One list per token of the prompt, the first of which is empty; null where none were asked for. */
   readonly promptLogprobs: readonly (readonly TokenCandidate[])[] | null
 }

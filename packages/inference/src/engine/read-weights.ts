@@ -23,6 +23,7 @@ export interface ReadWeightsOptions {
  */
 export function* readWeights(options: ReadWeightsOptions): Generator<void, void> {
   const { files, path } = options
+  if (!files.exists(path)) throw invalid(path, 'there is no such folder')
   const has = (...names: readonly string[]) => names.some((name) => files.exists(join(path, name)))
   // Whatever is no checkpoint is a published version, or one that is not whole, which is refused in its own words.
   if (has('model.safetensors', 'model.safetensors.index.json') && !has('manifest.json', 'STABLE', 'LOCATION')) yield* readFolder(options)

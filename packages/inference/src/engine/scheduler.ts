@@ -14,6 +14,8 @@ export interface SchedulerOptions {
   readonly format: string
   /** Asks for the blocks from `from` on; false where there is nobody to ask. */
   readonly ask: (sequence: Sequence, names: readonly BlockName[]) => boolean
+  /** Called before a sequence gives up its pages and waits to be computed again. */
+  readonly onPreempt: (sequence: Sequence) => void
 }
 
 /**
@@ -95,6 +97,7 @@ export class Scheduler {
   preempt(sequence: Sequence): void {
     const place = this.running.indexOf(sequence)
     if (place >= 0) this.running.splice(place, 1)
+    this.#options.onPreempt(sequence)
     this.#giveUpPages(sequence)
     sequence.state = 'waiting'
     sequence.askedBlocks = 0
@@ -244,6 +247,7 @@ export class Scheduler {
     const count = Math.min(sequence.pending, budget)
     while (sequence.pageCount < Math.ceil((sequence.computed + count) / blockSize)) sequence.addPage(this.#blocks.allocate())
     sequence.state = 'running'
+    if (sequence.begunMs === 0) sequence.begunMs = performance.now()
     insertInOrder(this.running, sequence)
     batch.add(sequence, count)
     this.#note(sequence, count, version)

@@ -1,3 +1,4 @@
+import type { OpaquePayload } from '@trilithon/core'
 import type { BlockName } from './block-manager.ts'
 import type { TokenCandidate } from './engine.ts'
 import type { CoreRequest } from './engine-messages.ts'
@@ -39,10 +40,15 @@ export class Sequence {
   storedFrom = 0
   storedTo = 0
   hasPromptEvent = false
+  /** Milliseconds of `performance.now`: when it arrived, and when it was first computed; 0 before. */
+  readonly arrivedMs = performance.now()
+  begunMs = 0
   /** By token of the prompt, where they were asked for. */
   promptLists: (readonly TokenCandidate[])[] | null = null
   /** Rows of chosen keys, where they were asked for: [rows, layers, keys] one after another. */
   choices: Int32Array[] = []
+  /** Rows of experts that it had when it was preempted, from its first token on; who ends it before it is computed again gets these. */
+  keptExperts: OpaquePayload | null = null
   /** Counts resets of the cache: content computed before one is not made known after it. */
   readonly epoch: number
   /** Row of the batch in which its last token stands. */

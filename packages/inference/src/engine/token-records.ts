@@ -52,10 +52,18 @@ export class ExpertRows {
     return true
   }
 
-  /** Rows of the tokens [from, to) of a sequence; those that are not in its pages are marked as missing. */
-  ofSequence({ pages, computed }: Sequence, from: number, to: number): OpaquePayload {
+  /** Keeps the rows of a sequence that is about to lose its pages. */
+  keep(sequence: Sequence): void {
+    const { computed, keptExperts } = sequence
+    if (sequence.request.routedExpertsFrom === null || computed === 0) return
+    sequence.keptExperts = this.ofSequence(sequence, 0, Math.max(computed, keptExperts?.shape[0] ?? 0))
+  }
+
+  /** Rows of the tokens [from, to) of a sequence: from its pages, behind them as it had them before; those that were never computed are marked as missing. */
+  ofSequence({ pages, computed, keptExperts }: Sequence, from: number, to: number): OpaquePayload {
     const { rowBytes } = this.layout
     const data = new Uint8Array(Math.max(0, to - from) * rowBytes).fill(0xff)
+    if (keptExperts !== null) data.set(keptExperts.data.subarray(from * rowBytes, Math.max(from, to) * rowBytes))
     const end = Math.min(to, computed)
     for (let token = from; token < end; ) {
       const inPage = token % this.#blockSize

@@ -15,6 +15,9 @@ export interface Completion {
 }
 
 export interface GenerationTimes {
+  /** Of the first completion, as the engine tells them. */
+  queueSeconds: number
+  prefillSeconds: number
   readonly startedMs: number
   firstTokenMs: number | null
   lastTokenMs: number | null
@@ -71,7 +74,7 @@ export class Generation {
     }))
     this.#lastMs = this.#engineIds.map(() => null)
     this.#open = request.n
-    this.times = { startedMs: now(), firstTokenMs: null, lastTokenMs: null }
+    this.times = { queueSeconds: 0, prefillSeconds: 0, startedMs: now(), firstTokenMs: null, lastTokenMs: null }
     this.ended = new Promise((resolve) => {
       this.#finish = resolve
     })
@@ -132,6 +135,8 @@ export class Generation {
       if (index === 0) {
         this.cachedTokens = event.cachedTokens
         this.promptLogprobs = event.promptLogprobs
+        this.times.queueSeconds = event.queueSeconds
+        this.times.prefillSeconds = event.prefillSeconds
       }
       return
     }

@@ -50,6 +50,8 @@ export class RequestMetrics implements GenerationObserver {
   readonly #gap: Histogram
   readonly #duration: Histogram
   readonly #decode: Histogram
+  readonly #queue: Histogram
+  readonly #prefill: Histogram
   readonly #promptTokens: Histogram
   readonly #generatedTokens: Histogram
 
@@ -67,6 +69,12 @@ export class RequestMetrics implements GenerationObserver {
     this.#gap = histogram('vllm:inter_token_latency_seconds', 'Seconds between two tokens of a completion.', gapBuckets)
     this.#duration = histogram('vllm:e2e_request_latency_seconds', 'Seconds from request to end.', durationBuckets)
     this.#decode = histogram('vllm:request_decode_time_seconds', 'Seconds from first to last token.', durationBuckets)
+    this.#queue = histogram('vllm:request_queue_time_seconds', 'Seconds from arrival to the first step of a request.', durationBuckets)
+    this.#prefill = histogram(
+      'vllm:request_prefill_time_seconds',
+      'Seconds from the first step of a request to its first token.',
+      durationBuckets,
+    )
     this.#promptTokens = histogram('vllm:request_prompt_tokens', 'Tokens of prompts.', tokenBuckets)
     this.#generatedTokens = histogram('vllm:request_generation_tokens', 'Tokens of completions.', tokenBuckets)
     new Counter({
@@ -110,11 +118,16 @@ export class RequestMetrics implements GenerationObserver {
     for (let token = 0; token < count; token++) this.#gap.observe(this.#labels, gapMs / 1000 / count)
   }
 
-  ended({ request, times }: Generation, { tokenIds, end }: Completion): void {
+  ended({ request, times }: Generation, { index, tokenIds, end }: Completion): void {
     if (end?.reason === 'abort' || end?.reason === 'error') return
     const last = times.lastTokenMs ?? times.startedMs
     this.#duration.observe(this.#labels, (last - times.startedMs) / 1000)
     this.#decode.observe(this.#labels, (last - (times.firstTokenMs ?? last)) / 1000)
+    // The prompt is one, however many completions there are.
+    if (index === 0) {
+      this.#queue.observe(this.#labels, times.queueSeconds)
+      this.#prefill.observe(this.#labels, times.prefillSeconds)
+    }
     this.#promptTokens.observe(this.#labels, request.promptIds.length)
     this.#generatedTokens.observe(this.#labels, tokenIds.length)
   }

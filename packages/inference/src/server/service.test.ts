@@ -96,6 +96,8 @@ describe('metrics', () => {
     expect(value('vllm:inter_token_latency_seconds_count')).toBe(16)
     expect(value('vllm:e2e_request_latency_seconds_count')).toBe(4)
     expect(value('vllm:request_prompt_tokens_sum')).toBe(160)
+    const times = ['queue', 'prefill'].map((name) => value(`vllm:request_${name}_time_seconds_sum`))
+    expect([...times, value('vllm:request_queue_time_seconds_count')]).toEqual([0.5, 1, 2])
     expect(value('vllm:kv_cache_usage_perc')).toBe(0)
     expect(text).toMatch(/vllm:cache_config_info\{.*block_size="16",num_gpu_blocks="1024"/)
     expect(text).toContain('model_name="m"')
