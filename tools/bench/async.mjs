@@ -187,7 +187,7 @@ async function measure({ level, steps, seed }) {
       isHealthy: async () => true,
       models: async () => [],
       version: async () => served,
-      load: async () => ({ running: 0, waiting: 0, kvUsage: 0 }),
+      load: async () => ({ running: 0, waiting: 0, kvUsage: 0, prefixQueries: 0, prefixHits: 0, generatedTokens: 0 }),
       prepare: async () => undefined,
       pause: async () => undefined,
       flip: async (_, version) => {
