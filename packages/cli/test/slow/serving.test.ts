@@ -1,5 +1,5 @@
 /**
- * Budget: 180 s. A server in a process of its own under load: 256 streams at once, a thousand clients that go at random moments, ten thousand requests. Prints what it
+ * Budget: 180 s. A server in a process of its own under load: 256 streams at once, a thousand clients that go at random moments, thirty thousand requests. Prints what it
  * measures. Runs the built command line (dist): the test target builds first.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -108,7 +108,7 @@ it('holds nothing after a thousand clients that went at random moments', { timeo
   expect((await fetch(`${url}/load`).then((response) => response.json())) as object).toEqual({ server_load: 0 })
 })
 
-it('needs no more memory after ten thousand requests', { timeout: 120_000 }, async () => {
+it('needs no more memory after tens of thousands of requests', { timeout: 120_000 }, async () => {
   const ask = async (count: number) => {
     for (let done = 0; done < count; done += 100)
       await Promise.all(
@@ -123,13 +123,15 @@ it('needs no more memory after ten thousand requests', { timeout: 120_000 }, asy
       )
     return (await metrics())('process_resident_memory_bytes')
   }
-  const before = await ask(3000)
+  await ask(3000)
   const started = performance.now()
-  const after = await ask(7000)
-  const rate = 7000 / ((performance.now() - started) / 1000)
+  const resident: number[] = []
+  for (let round = 0; round < 27; round++) resident.push(await ask(1000))
+  const rate = 27_000 / ((performance.now() - started) / 1000)
+  // Garbage comes and goes by 60 MiB, so the least of the first and of the last 9,000 requests are compared. A leak of one answer would be 80 MiB between them.
+  const [before, after] = [Math.min(...resident.slice(0, 9)), Math.min(...resident.slice(-9))]
   console.log(
-    `${Math.round(rate)} requests/s; resident ${Math.round(before / 2 ** 20)} MiB before, ${Math.round(after / 2 ** 20)} MiB after 7000 requests`,
+    `${Math.round(rate)} requests/s; resident ${Math.round(before / 2 ** 20)} MiB, ${Math.round(after / 2 ** 20)} MiB after 18,000 more requests`,
   )
-  // The collector lets some megabytes come and go; a leak of one answer would be 30.
-  expect(after - before).toBeLessThan(24 * 2 ** 20)
+  expect(after - before).toBeLessThan(40 * 2 ** 20)
 })
