@@ -118,6 +118,22 @@ describe('a run', () => {
     expect(run.written.join('')).toMatch(/^Serving model .*\n[\s\S]*1 running \| 0 waiting/)
   })
 
+  it('serves nothing when the signal comes while its engine starts', async () => {
+    const setup = await prepare({ server: { port: await freePort() }, output_dir: 'out' })
+    const controller = new AbortController()
+    const [disposed, events]: [string[], RoleEvent[]] = [[], []]
+    await runInference({
+      ...{ setup, role: 'inference', store: null, log: silentLogger, signal: controller.signal, output: { write: () => true } },
+      reporter: { report: (event) => void events.push(event), close: async () => undefined },
+      onDispose: (name) => void disposed.push(name),
+      start: async () => {
+        controller.abort()
+        return createFakeEngine({ stepMs: 1 })
+      },
+    })
+    expect({ disposed, events }).toEqual({ disposed: ['the engine'], events: [] })
+  })
+
   it('ends with the cause when its engine does', async () => {
     const run = await start()
     run.engine.die(new TrilithonError('ENGINE_FAILED', 'the thread of the engine ended: out of memory'))

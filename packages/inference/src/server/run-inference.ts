@@ -55,6 +55,7 @@ export async function runInference(options: InferenceRunOptions): Promise<void> 
     signal,
   )
   onDispose('the engine', () => engine.dispose())
+  if (signal.aborted) return
   const server = await createInferenceServer({
     ...{ engine, model: config.model.name, modelFolder, text, host, port: ports[0] ?? config.server.port, apiKey, log },
     returnsRoutedExperts: config.enable_return_routed_experts,

@@ -53,6 +53,24 @@ describe('runLifecycle', () => {
     expect(events.exits).toEqual([130])
   })
 
+  it('disposes of what a body that was in the middle of its start makes after a signal', async () => {
+    const order: string[] = []
+    let finishStart = () => {}
+    const { events, result } = start(async ({ onDispose }) => {
+      onDispose('early', async () => void order.push('early'))
+      await new Promise<void>((resolve) => {
+        finishStart = resolve
+        setTimeout(() => events.emit('SIGINT', 'SIGINT'), 1)
+      })
+      onDispose('late', async () => void order.push('late'))
+      onDispose('late and failing', () => Promise.reject(new Error('stuck')))
+    })
+    expect(await result).toEqual({ status: 130 })
+    expect(order).toEqual(['early'])
+    finishStart()
+    await vi.waitFor(() => expect(order).toEqual(['early', 'late']))
+  })
+
   it('ends in order when its launcher has gone, and only where it has one', async () => {
     const run = (isLaunched: boolean) => {
       const events = new FakeProcess()

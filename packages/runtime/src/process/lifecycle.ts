@@ -13,7 +13,7 @@ export interface LifecycleContext {
   readonly signal: AbortSignal
   /** Starts work beside the body. An exception in it ends the process with `TASK_FAILED` and that cause. */
   background(name: string, task: (signal: AbortSignal) => Promise<void>): void
-  /** Runs at the end, newest first, whatever happened. */
+  /** Runs at the end, newest first, whatever happened. What a body makes when the end has begun is disposed of at once. */
   onDispose(name: string, dispose: () => Promise<void>): void
 }
 
@@ -50,6 +50,7 @@ export async function runLifecycle(
   const disposers: { readonly name: string; readonly dispose: () => Promise<void> }[] = []
   const tasks: Promise<void>[] = []
   let interrupted = false
+  let isEnding = false
   let failure: TrilithonError | undefined
 
   const fail = (error: TrilithonError) => {
@@ -82,7 +83,11 @@ export async function runLifecycle(
       const running = (async () => task(controller.signal))().catch((reason: unknown) => fail(taskFailure(name, reason)))
       tasks.push(running)
     },
-    onDispose: (name, dispose) => void disposers.push({ name, dispose }),
+    onDispose(name, dispose) {
+      if (!isEnding) disposers.push({ name, dispose })
+      // By a signal the body is not waited for, and may be in the middle of a start: what it still makes would keep the process alive.
+      else void (async () => dispose())().catch((error: unknown) => log.error('disposal failed', { name, error }))
+    },
   }
   const stopped = new Promise<void>((resolve) => controller.signal.addEventListener('abort', () => resolve(), { once: true }))
   try {
@@ -92,6 +97,7 @@ export async function runLifecycle(
     fail(TrilithonError.is(reason) ? reason : taskFailure('the run', reason))
   }
   controller.abort()
+  isEnding = true
   const disposal = disposeNewestFirst(disposers, tasks, disposeTimeoutMs, log)
   const disposalFailure = await disposal
   for (const signal of signals) events.off(signal, onSignal)
