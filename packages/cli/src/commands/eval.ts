@@ -54,7 +54,7 @@ async function evaluate(words: readonly string[], host: CommandLineHost): Promis
     report: values.has('--out') ? resolve(workingDirectory, values.get('--out') ?? '') : join(folder, 'evaluation.json'),
     json: flags.has('--json'),
     commandLine: [process.execPath, ...process.execArgv, fileURLToPath(new URL('../main.js', import.meta.url))],
-    check: (final) => refuseStart([...final.unavailable, ...missingModels(final, environment)], undefined),
+    check: (final) => refuseStart([...final.unavailable, ...missingModels(final, environment)]),
   })
   if (error !== undefined) throw error
   return status

@@ -40,9 +40,7 @@ async function runRole(root: RootName, words: readonly string[], host: CommandLi
     host.stdout.write(roleHelp(root))
     return 0
   }
-  const { compose, missingModels, missingRolesSentence, renderReport, reportOf, startRl, startRole, writeResolved } = await import(
-    '@trilithon/runtime'
-  )
+  const { compose, missingModels, renderReport, reportOf, startRl, startRole, writeResolved } = await import('@trilithon/runtime')
   const { workingDirectory, environment } = host
   const composition = await compose({ root, argv, workingDirectory, environment })
   const unavailable = [...composition.unavailable, ...missingModels(composition, host.environment)]
@@ -53,7 +51,7 @@ async function runRole(root: RootName, words: readonly string[], host: CommandLi
     else host.stdout.write(renderReport(report, { colors: usesColors(host.stdout, host.environment) }))
     return 0
   }
-  refuseStart(unavailable, missingRolesSentence(root, composition.roles))
+  refuseStart(unavailable)
   const colors = usesColors(host.stderr, host.environment)
   const commandLine = [process.execPath, ...process.execArgv, fileURLToPath(new URL('../main.js', import.meta.url))] as const
   const options = { environment, output: host.stdout, colors, commandLine }

@@ -3,6 +3,7 @@ import type { OrchestratorConfiguration } from '@trilithon/orchestrator/configur
 import type { Composition } from '../compose/composition.ts'
 import { createPlugins } from '../create-plugins.ts'
 import { writeResolved } from '../report/write-resolved.ts'
+import { awaitRun } from './await-run.ts'
 import { createLogger, logLevelOf } from './create-logger.ts'
 import { type LifecycleResult, runLifecycle } from './lifecycle.ts'
 import type { StartOptions } from './start-options.ts'
@@ -24,25 +25,11 @@ export async function startOrchestrator(composition: Composition, { environment,
     ({ definition: { fills } }) => fills.thread === 'main' && fills.runsIn.includes('orchestrator'),
   )
   return runLifecycle(
-    async ({ signal, onDispose }) => {
+    async (context) => {
+      const { signal, onDispose } = context
       const container = await createPlugins(plugins, { run: composition.run, log, signal })
       onDispose('the plugins', () => container.dispose())
-      const run = runOrchestrator({ setup, router: container.resolve(Router), output, log, signal })
-      let isReported = false
-      // By a signal the body is not waited for; the environments' processes are.
-      onDispose('the orchestrator', async () => {
-        try {
-          await run
-        } catch (error) {
-          if (!isReported) throw error
-        }
-      })
-      try {
-        await run
-      } catch (error) {
-        isReported = !signal.aborted
-        throw error
-      }
+      await awaitRun(context, 'the orchestrator', runOrchestrator({ setup, router: container.resolve(Router), output, log, signal }))
     },
     { log, disposeTimeoutMs },
   )

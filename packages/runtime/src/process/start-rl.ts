@@ -2,8 +2,9 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import type { Composition } from '../compose/composition.ts'
 import { writeResolved } from '../report/write-resolved.ts'
+import { awaitRun } from './await-run.ts'
 import { createLogger, logLevelOf } from './create-logger.ts'
-import { type LifecycleContext, type LifecycleResult, runLifecycle } from './lifecycle.ts'
+import { type LifecycleResult, runLifecycle } from './lifecycle.ts'
 import type { Launcher } from './rl/launcher.ts'
 import { createLocalLauncher } from './rl/local-launcher.ts'
 import { type CommandLine, planRoles } from './rl/plan-roles.ts'
@@ -44,7 +45,8 @@ export async function startRl(composition: Composition, options: RlStartOptions)
   const names = roles.map(({ name }) => name)
 
   return runLifecycle(
-    async ({ signal, onDispose }: LifecycleContext) => {
+    async (context) => {
+      const { signal } = context
       const now = () => performance.now()
       const state = new RunState(names, maxSteps, now())
       const firstStep = config.trainer.ckpt?.skip_progress === true ? 0 : (resumeStep ?? 0)
@@ -85,20 +87,7 @@ export async function startRl(composition: Composition, options: RlStartOptions)
           throw failure ?? error
         },
       )
-      let isReported = false
-      onDispose('the roles', async () => {
-        try {
-          await end
-        } catch (error) {
-          if (!isReported) throw error
-        }
-      })
-      try {
-        await end
-      } catch (error) {
-        isReported = !signal.aborted
-        throw error
-      }
+      await awaitRun(context, 'the roles', end)
       if (!signal.aborted)
         view.print(`done: ${state.trained === undefined ? 'no step' : `${state.trained.step + 1} steps`}, ${folder}`, 'INFO')
     },

@@ -19,11 +19,3 @@ export function rootsOf(role: Role): string[] {
 export function missingRoles(root: string, roles: readonly Role[]): Role[] {
   return roles.filter((role) => !rootsOf(role).includes(root))
 }
-
-/** One sentence for a start that needs them; undefined where nothing is missing. */
-export function missingRolesSentence(root: string, roles: readonly Role[]): string | undefined {
-  const missing = missingRoles(root, roles)
-  if (missing.length === 0) return undefined
-  const names = missing.length === 1 ? missing[0] : `${missing.slice(0, -1).join(', ')} and ${missing.at(-1)}`
-  return `the configuration of \`${root}\` is sound, but ${missing.length === 1 ? `the ${names} role is` : `the roles ${names} are`} not built yet`
-}
