@@ -55,7 +55,7 @@ describe('runLifecycle', () => {
 
   it('disposes of what a body that was in the middle of its start makes after a signal', async () => {
     const order: string[] = []
-    let finishStart = () => {}
+    let finishStart: () => void = () => undefined
     const { events, result } = start(async ({ onDispose }) => {
       onDispose('early', async () => void order.push('early'))
       await new Promise<void>((resolve) => {
