@@ -83,10 +83,12 @@ describe('eval', () => {
     const [of] = report.environments
     expect(report.model).toBe('model')
     // From the episodes themselves, another way: a mean of squares.
-    const episodes = readFileSync(join(path, 'run_default', 'rollouts', 'step_0', 'eval_rollouts_reverse-text.jsonl'), 'utf8')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as { group_id: string; reward: number })
+    const read = () =>
+      readFileSync(join(path, 'run_default', 'rollouts', 'step_0', 'eval_rollouts_reverse-text.jsonl'), 'utf8')
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { group_id: string; rollout_id: string; reward: number; token_usage: object })
+    const episodes = read()
     expect(episodes).toHaveLength(80)
     const tasks = [...new Set(episodes.map(({ group_id: id }) => id))].map((id) => {
       const rewards = episodes.filter((one) => one.group_id === id).map(({ reward }) => reward)
@@ -101,8 +103,11 @@ describe('eval', () => {
     )
     const again = await call([...argv, '--json', '--out', 'report.json'])
     expect(JSON.parse(again.out).environments[0]).toMatchObject({ tasks: 40, errors: 0 })
-    // The same model: answers are drawn anew.
-    expect(Math.abs(JSON.parse(again.out).environments[0].reward - of.reward)).toBeLessThan(6 * of.standard_error)
+    // The same model: the same answers.
+    expect(JSON.parse(again.out).environments[0]).toMatchObject({ reward: of.reward, standard_error: of.standard_error })
+    const answers = (list: typeof episodes) => list.map(({ rollout_id: id, reward, token_usage: usage }) => [id, reward, usage])
+    expect(answers(read())).toEqual(answers(episodes))
+    expect(new Set(episodes.map(({ reward }) => reward)).size).toBeGreaterThan(3)
     expect(JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8'))).toEqual(JSON.parse(again.out))
     expect(existsSync(join(path, 'evaluation.json'))).toBe(false)
   })

@@ -3,6 +3,7 @@ import type { EngineAnswer } from '../client/engine-answer.ts'
 import type { GenerateClient } from '../client/generate-client.ts'
 import type { Answer, EpisodeModel } from '../define/define-environment.ts'
 import type { EpisodeSampling } from '../pool/environment-pool.ts'
+import { hashText } from '../reverse-text/random.ts'
 import type { ChatMessage, RenderedPrompt, TurnRenderer } from '../turn-renderer.ts'
 import { ConversationEnd, EpisodeFailure } from './episode-failure.ts'
 
@@ -13,6 +14,8 @@ export interface ConversationPlan {
   readonly model: string
   readonly salt: string
   readonly sampling: EpisodeSampling
+  /** null or left out: the engine chooses. */
+  readonly samplingSeed?: number | null
   readonly maxSeqLen: number
   /** -1: no limit. */
   readonly maxTotalCompletionTokens: number
@@ -128,8 +131,9 @@ export class Conversation implements EpisodeModel {
     const { temperature, top_p, top_k, min_p, extra_body = {} } = plan.sampling
     if ('chat_template_kwargs' in extra_body)
       throw new EpisodeFailure('EngineRejected', 'extra_body.chat_template_kwargs: switches of the chat template belong to the renderer')
+    const seed = plan.samplingSeed == null ? null : seedOfTurn(plan.samplingSeed, this.turns.length)
     const given = Object.fromEntries(
-      Object.entries({ temperature, top_p, top_k, min_p }).filter(([, value]) => value !== null && value !== undefined),
+      Object.entries({ temperature, top_p, top_k, min_p, seed }).filter(([, value]) => value !== null && value !== undefined),
     )
     const extra = Object.entries(extra_body)
     const began = performance.now()
@@ -168,6 +172,11 @@ export class Conversation implements EpisodeModel {
       this.modelSeconds += (performance.now() - began) / 1000
     }
   }
+}
+
+/** Each turn has a seed of its own: an engine may draw the first token of every request by the same number. */
+function seedOfTurn(seed: number, turn: number): number {
+  return turn === 0 ? seed : hashText(`${seed}/${turn}`) >>> 1
 }
 
 /** The token that ended the turn is part of the ids and not of the text. */

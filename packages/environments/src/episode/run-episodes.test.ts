@@ -115,6 +115,29 @@ describe('a conversation', () => {
     expect(String.fromCharCode(...(turns[1]?.promptIds ?? []))).toBe('ade\u0002b')
   })
 
+  it('with a seed draws each turn by one of its own, and is the same under any other id', async () => {
+    const drawn: number[] = []
+    const environment = perRollout(async ({ model, random }) => {
+      drawn.push(random.next())
+      await model.turn('a')
+      await model.turn('b')
+    })
+    const seeds = () => engine.requests.splice(0).map(({ body }) => (body.sampling_params as { seed?: number }).seed)
+    await run(environment, { samplingSeed: 7 })
+    const first = seeds()
+    await run(environment, { samplingSeed: 7, salt: '5' }, 2)
+    expect(seeds().sort()).toEqual([...first, ...first].sort())
+    expect(first).toEqual([7, expect.any(Number)])
+    expect(first[1]).not.toBe(7)
+    await run(environment, { samplingSeed: 8 })
+    expect(seeds()).not.toContain(first[1])
+    expect(drawn[1]).toBe(drawn[0])
+    expect(drawn[2]).toBe(drawn[0])
+    expect(drawn[3]).not.toBe(drawn[0])
+    await run(environment)
+    expect(seeds()).toEqual([undefined, undefined])
+  })
+
   it('gives the environment text without the end of turn, and the engine what sampling says', async () => {
     engine.options = { sample: () => [104, 105, 2] }
     const { output } = await run(

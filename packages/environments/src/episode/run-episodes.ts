@@ -119,7 +119,7 @@ async function converseWithRetries(
       if (!signal.aborted) options.onTurn(episode, attempt, turn)
     }
     const conversation = new Conversation({ plan, renderer, client, signal, deadline, onTurn })
-    const random = createRandom(hashText(`${plan.seed}/${plan.split}/${plan.index}/${plan.rolloutId}`))
+    const random = createRandom(hashText(`${plan.seed}/${plan.split}/${plan.index}/${plan.samplingSeed ?? plan.rolloutId}`))
     let error: unknown
     try {
       const task = await untilAborted(environment.task(plan), signal)

@@ -97,7 +97,10 @@ describe('a pool', () => {
     engine.options = { experts: { layers: 2, topK: 2 } }
     expect([pool.name, pool.tasks, pool.evalTasks, pool.scoring]).toEqual(['./scripted-environment.mjs', null, 8, 'rollout'])
     const seen: Turn[] = []
-    const result = await pool.run(episode(of('twice'), { wantsRoutedExperts: true }), { signal: never, onTurn: (turn) => seen.push(turn) })
+    const result = await pool.run(episode(of('twice'), { wantsRoutedExperts: true, samplingSeed: 11 }), {
+      signal: never,
+      onTurn: (turn) => seen.push(turn),
+    })
     expect(result).toMatchObject({
       reward: 0.5,
       metrics: { answers: 2 },
@@ -113,7 +116,7 @@ describe('a pool', () => {
     expect(turn).toMatchObject({ temperature: 0.5, finishReason: 'stop', routedExperts: { shape: [5, 2, 2], dtype: 'uint8' } })
     expect([...(turn?.versions ?? [])]).toEqual([3, 4, 3])
     expect(engine.requests[0]?.headers).toMatchObject({ 'x-session-id': 's7', 'x-extra': 'yes' })
-    expect(engine.requests[0]?.body).toMatchObject({ cache_salt: '4', sampling_params: { routed_experts_prompt_start: 0 } })
+    expect(engine.requests[0]?.body).toMatchObject({ cache_salt: '4', sampling_params: { routed_experts_prompt_start: 0, seed: 11 } })
     expect(pool.stats).toMatchObject({ workers: 2, inFlight: 0, finished: 1, workerDeaths: 0 })
   })
 

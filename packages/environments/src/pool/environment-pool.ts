@@ -22,6 +22,11 @@ export interface EpisodeRequest {
   readonly split: TaskSplit
   /** Seed of the dataset: with split and index it makes the task. */
   readonly seed: number
+  /**
+   * Whole, from 0 to 2^31 - 1: what is sampled, and what the environment draws, follows from it and from the weights alone, in every attempt. Of a group each
+   * episode has its own. null or left out: the engine chooses.
+   */
+  readonly samplingSeed?: number | null
   /** URL of the engine, with or without `/v1` at its end. */
   readonly baseUrl: string
   readonly headers: Readonly<Record<string, string>>

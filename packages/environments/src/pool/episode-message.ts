@@ -21,6 +21,7 @@ function inputOf(episode: EpisodeRequest): RolloutInputMessage {
     example_id: episode.taskIndex,
     split: episode.split,
     seed: episode.seed,
+    sampling_seed: episode.samplingSeed ?? null,
     rollout_id: episode.rolloutId,
     group_id: episode.groupId,
     api_base_url: episode.baseUrl,

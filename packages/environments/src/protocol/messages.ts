@@ -8,6 +8,7 @@ const RolloutInput = z.looseObject({
   example_id: z.int(),
   split: z.enum(['train', 'eval']),
   seed: z.number(),
+  sampling_seed: numberOrNull,
   rollout_id: z.string(),
   group_id: z.string(),
   api_base_url: z.string(),

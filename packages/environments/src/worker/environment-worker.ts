@@ -122,6 +122,7 @@ function planOf(input: RolloutInputMessage, message: RunMessage): EpisodePlan {
     split: input.split,
     index: input.example_id,
     seed: input.seed,
+    samplingSeed: input.sampling_seed,
     baseUrl: input.api_base_url,
     headers: {
       ...(key === undefined || key === '' ? {} : { authorization: `Bearer ${key}` }),

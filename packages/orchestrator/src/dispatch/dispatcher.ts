@@ -1,5 +1,6 @@
 import { type Logger, type PolicyVersion, type RouteLease, type Router, TrilithonError, type WorkerId } from '@trilithon/core'
 import type { EpisodeRequest, EpisodeResult } from '@trilithon/environments'
+import { evalSeed } from '../evals/eval-seed.ts'
 import type { LiveFleet } from '../fleet/live-fleet.ts'
 import type { Clock } from '../run/clock.ts'
 import { Wake } from '../run/wake.ts'
@@ -337,6 +338,10 @@ export class Dispatcher {
     const rolloutId = rolloutIdOf(plan.id, index)
     return {
       ...{ rolloutId, groupId: plan.id, taskIndex: plan.taskIndex, split: environment.split, seed: facts.datasetSeed },
+      samplingSeed:
+        plan.kind === 'eval'
+          ? evalSeed({ seed: facts.datasetSeed, environment: environment.name, taskIndex: plan.taskIndex, index })
+          : null,
       baseUrl: facts.routerUrl ?? fleet.urlOf(lease.worker),
       headers: {
         ...facts.headersOf({ rolloutId, groupId: plan.id, taskIndex: plan.taskIndex }),

@@ -94,7 +94,9 @@ export class EvalRuns {
 
   #end(run: EvalRun): void {
     this.#runs = this.#runs.filter((one) => one !== run)
-    const { step, of, episodes, startedMs } = run
+    const { step, of, startedMs } = run
+    // Not in the order in which they came: sums of the same rewards are then the same to the last bit.
+    const episodes = [...run.episodes].sort((one, other) => one.taskIndex - other.taskIndex || placeOf(one) - placeOf(other))
     const { name } = of.environment
     const nowMs = this.#options.clock.nowMs()
     this.#options.onDone({
@@ -104,6 +106,9 @@ export class EvalRuns {
     })
   }
 }
+
+/** Place in its group. */
+const placeOf = ({ rolloutId }: EvalEpisode): number => Number(rolloutId.slice(rolloutId.lastIndexOf('.') + 1))
 
 /** Throws `CONFIG_VALUE_CONFLICT` for all tasks of an environment that has no end. */
 function tasksOf({ environment, examples }: EvalEnvironment): number {

@@ -166,6 +166,37 @@ describe('evaluations', () => {
     expect(made.pool.requests.filter(({ split }) => split === 'eval').map(({ salt }) => salt)).toEqual([...'000000222222444444'])
   })
 
+  it('draw each answer by a seed of its own, the same at every step; training draws by none', async () => {
+    const made = evaluated({ settings: { maxSteps: 4 } })
+    await made.run()
+    const seeds = (step: number) =>
+      made.pool.requests
+        .filter(({ groupId }) => groupId.startsWith(`eval-test-${step}-`))
+        .map(({ taskIndex, rolloutId, samplingSeed }) => [taskIndex, rolloutId.split('.').at(-1), samplingSeed])
+    expect(seeds(0)).toHaveLength(6)
+    expect(new Set(seeds(0).map(([, , seed]) => seed)).size).toBe(6)
+    expect(seeds(2)).toEqual(seeds(0))
+    expect(seeds(4)).toEqual(seeds(0))
+    for (const [, , seed] of seeds(0)) expect(Number.isInteger(seed) && Number(seed) >= 0 && Number(seed) < 2 ** 31).toBe(true)
+    const training = made.pool.requests.filter(({ split }) => split === 'train')
+    expect(training.every(({ samplingSeed }) => samplingSeed === null)).toBe(true)
+  })
+
+  it('are summed in the order of their tasks, whatever came first', async () => {
+    const reward = (request: EpisodeRequest) => 0.1 * (1 + (numberOf(request) % 7))
+    const values = async (seed: number) => {
+      const made = evaluated({
+        settings: { maxSteps: 1 },
+        pool: { episode: (request) => ({ ms: 10 + 90 * fraction(seed, numberOf(request)), reward: reward(request) }) },
+      })
+      await made.run()
+      const lines = made.records.get('step_0/eval_rollouts_test.jsonl') as readonly { rollout_id: string }[]
+      return [stepEvents(made)[0]?.values['eval/test/avg@2'], ...lines.map(({ rollout_id: id }) => id)]
+    }
+    const first = await values(1)
+    for (const seed of [2, 3, 4]) expect(await values(seed)).toEqual(first)
+  })
+
   it('are skipped at the start when asked', async () => {
     const made = evaluated({ settings: { maxSteps: 2, skipsFirstEval: true } })
     await made.run()
@@ -229,10 +260,36 @@ describe('several engines', () => {
     expect(late.every(({ baseUrl }) => baseUrl === 'http://a.test')).toBe(true)
   })
 
-  it.each(['prepare 1', 'pause', 'flip 1', 'resume', 'finish 1'])(
+  it('may differ in how they change weights: what changes by itself is not paused', async () => {
+    const made = world({ engineUrls, settings: { maxSteps: 6 } })
+    const calls: string[] = []
+    made.engines.betweenSteps = (engine) => engine === 'http://a.test'
+    made.engines.fails = (engine, call) => {
+      calls.push(`${engine.slice(7, 8)} ${call}`)
+      return undefined
+    }
+    await made.run()
+    expect(made.trainer.batches).toHaveLength(6)
+    const first = calls.slice(0, calls.indexOf('b finish 1') + 1)
+    expect(first).toEqual(['a prepare 1', 'b prepare 1', 'a exchange 1', 'b pause', 'b flip 1', 'b resume', 'a finish 1', 'b finish 1'])
+  })
+
+  it.each(['a', 'b'])('go on when %s fails and the other changes weights in another way', async (broken) => {
+    const made = world({ engineUrls, settings: { maxSteps: 6 } })
+    made.engines.betweenSteps = (engine) => engine === 'http://a.test'
+    made.engines.fails = (engine, call) =>
+      engine === `http://${broken}.test` && /^(exchange|flip) 1$/.test(call) ? new Error('broken') : undefined
+    await made.run()
+    expect(made.trainer.batches).toHaveLength(6)
+    const states = engineUrls.map((url) => made.parts.fleet.stateOf(url))
+    expect(states).toEqual(broken === 'a' ? ['failed', 'ready'] : ['ready', 'failed'])
+  })
+
+  it.each(['prepare 1', 'pause', 'flip 1', 'resume', 'finish 1', 'exchange 1'])(
     'end the run with their own text when none is left: %s',
     async (broken) => {
       const made = world({ engineUrls })
+      made.engines.betweenSteps = () => broken === 'exchange 1'
       made.engines.fails = (engine, call) => (call === broken ? new Error(`${engine} says no`) : undefined)
       await expect(made.run()).rejects.toMatchObject({
         code: 'ENGINE_FAILED',
@@ -249,8 +306,19 @@ it('tells with every batch how updates went, also how long engines were paused',
   const last = stepEvents(made).at(-1)?.values
   // Pause, flip and resume, 20 ms each.
   expect(last?.['watcher/pause_seconds']).toBeCloseTo(0.06, 6)
+  expect(last?.['watcher/hold_seconds']).toBeCloseTo(0.06, 6)
   expect(last?.['watcher/update_count']).toBeGreaterThan(2)
   expect(last).toMatchObject({ 'watcher/policy_version': expect.any(Number), 'dispatcher/queued/eval': 0, 'dispatcher/mode': 0 })
   const status = made.events.findLast(({ kind }) => kind === 'status')
   expect(status).toMatchObject({ values: { 'event_loop_lag/max': expect.any(Number), 'event_loop_lag/p99': expect.any(Number) } })
+})
+
+it('takes the length of a pause from engines that change weights by themselves', async () => {
+  const made = world({ settings: { maxSteps: 6 } })
+  made.engines.betweenSteps = () => true
+  made.engines.callMs = 20
+  await made.run()
+  const last = stepEvents(made).at(-1)?.values
+  expect(last).toMatchObject({ 'watcher/pause_seconds': 0.001, 'watcher/hold_seconds': 0.02 })
+  expect(made.engines.events).not.toContain('pause')
 })
