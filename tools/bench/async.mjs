@@ -188,7 +188,11 @@ async function measure({ level, steps, seed }) {
       models: async () => [],
       version: async () => served,
       load: async () => ({ running: 0, waiting: 0, kvUsage: 0, prefixQueries: 0, prefixHits: 0, generatedTokens: 0 }),
-      prepare: async () => undefined,
+      prepare: async () => ({ betweenSteps: true }),
+      exchange: async (_, version) => {
+        served = version
+        return { pausedSeconds: 0, stepSeconds: 0 }
+      },
       pause: async () => undefined,
       flip: async (_, version) => {
         served = version

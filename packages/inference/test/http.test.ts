@@ -181,9 +181,7 @@ describe('new weights', () => {
     const path = version(1, 3)
     await until(() => engine.stats().generatedTokens > 64 * 2)
     await post('/start_weight_update', { version: 1, path })
-    await post('/pause?mode=keep')
-    await post('/update_weights', { update_info: { version: 1 } })
-    await post('/resume')
+    await post('/update_weights', { update_info: { version: 1, between_steps: true } })
     for (const choices of await Promise.all(streams)) {
       expect(choices.flatMap(({ token_ids }) => token_ids)).toHaveLength(150)
       expect(choices.at(-1)).toMatchObject({ finish_reason: 'length' })

@@ -8,6 +8,7 @@ import { createWeightsPublisher, type OpenWeights } from '@trilithon/transport'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createEngine } from '../src/engine/create-engine.ts'
 import type { Engine } from '../src/engine/engine.ts'
+import { tokenWords } from '../src/engine/engine-messages.ts'
 import { coreOf, submit, tokensOf } from './core.ts'
 import { type Answer, bitsOf, generate, requestOf } from './running.ts'
 import { packedScores, someIds, TestFolders, type TinyFamily, tinyFamilies, tinyModel } from './tiny-models.ts'
@@ -245,6 +246,56 @@ test('decoding goes on while a version is read, piece by piece', () => {
   expect(steps).toBeGreaterThanOrEqual(reads)
   core.dispose()
   source.dispose()
+})
+
+test('an exchange between two steps costs none: every step before and after computes a token of every request', () => {
+  const core = coreOf('qwen3_moe', { maxModelLen: 256, blocks: 256 })
+  const paths = [1, 2].map((seed) => folders.model('qwen3_moe', seed))
+  for (let handle = 0; handle < 8; handle++) submit(core, handle, requestOf([1, 2, handle], { sampling: { maxTokens: 100 } }))
+  core.step()
+  core.take()
+  const pauses: number[] = []
+  for (let version = 1; version <= 4; version++) {
+    let prepared = false
+    core.weights.prepare({ version, path: paths[version % 2] as string, stamp: '' }, () => {
+      prepared = true
+    })
+    while (!prepared) core.step()
+    core.take()
+    const versionsOf = () => new Set(core.take()?.tokens.filter((_, word) => word % tokenWords === 3))
+    core.step()
+    expect(versionsOf()).toEqual(new Set([version - 1]))
+    expect(() => core.exchange(99, () => pauses.push(Number.NaN))).toThrow(/99/)
+    core.exchange(version, ({ pausedSeconds }) => pauses.push(pausedSeconds))
+    // Answered when the next step begins, and not before: until then nothing has shown that there is one.
+    expect(pauses).toHaveLength(version - 1)
+    core.step()
+    expect(pauses).toHaveLength(version)
+    expect(pauses.at(-1)).toBeGreaterThan(0)
+    const report = core.take()
+    expect([...tokensOf(report).values()].map((tokens) => tokens.length)).toEqual(Array.from({ length: 8 }, () => 1))
+    expect(new Set(report?.tokens.filter((_, word) => word % tokenWords === 3))).toEqual(new Set([version]))
+    core.weights.finish(version)
+  }
+  core.dispose()
+})
+
+test('an exchange of an engine that was paused lets it run, and one that does nothing answers at once', async () => {
+  const engine = await createEngine({ modelFolder: folders.model('qwen3_moe', 1), thread: 'here', maxModelLen: 64 })
+  const path = folders.model('qwen3_moe', 2)
+  await expect(engine.exchangeWeights(1)).rejects.toMatchObject({ code: 'WEIGHTS_NOT_PREPARED' })
+  await engine.prepareWeights({ version: 1, path })
+  await engine.pause('keep')
+  const held = generate(engine, requestOf([1, 2, 3]))
+  await expect(engine.exchangeWeights(2)).rejects.toMatchObject({ code: 'WEIGHTS_NOT_PREPARED' })
+  expect(engine.stats()).toMatchObject({ version: 0, isPaused: true })
+  expect((await engine.exchangeWeights(1)).pausedSeconds).toBeGreaterThanOrEqual(0)
+  expect(new Set((await held).versions)).toEqual(new Set([1]))
+  // Nothing runs: no step has to end first.
+  await engine.prepareWeights({ version: 2, path: folders.model('qwen3_moe', 1) })
+  expect((await engine.exchangeWeights(2)).pausedSeconds).toBeLessThan(1)
+  expect(engine.stats()).toMatchObject({ version: 2, isPaused: false })
+  await engine.dispose()
 })
 
 /** The engine's answer through an update, by plain forwards over pages: the first part with one model, the rest with the other. */

@@ -193,6 +193,15 @@ export function createFakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       version = next
       prepared = null
     },
+    async exchangeWeights(next) {
+      calls.push(`exchange ${next}`)
+      if (prepared !== next) throw new TrilithonError('WEIGHTS_NOT_PREPARED', `version ${next} is not prepared`)
+      version = next
+      prepared = null
+      isPaused = false
+      schedule()
+      return { pausedSeconds: 0.002, stepSeconds: 0.01 }
+    },
     async finishWeights(next) {
       calls.push(`finish ${next}`)
     },

@@ -6,7 +6,7 @@ import { Batch } from './batch.ts'
 import { BlockManager } from './block-manager.ts'
 import { BlockSlots } from './block-slots.ts'
 import { ReportBuilder } from './core-report.ts'
-import type { EngineEnd, PauseMode } from './engine.ts'
+import type { EngineEnd, PauseMode, WeightExchange } from './engine.ts'
 import type { CoreReport, CoreRequest, FetchedBlocks, SlotLayout } from './engine-messages.ts'
 import { rankedCandidates, type Sampled, Sampler, takeRows } from './sampler.ts'
 import { Scheduler } from './scheduler.ts'
@@ -65,6 +65,11 @@ export class EngineCore {
   #arrivals = 0
   #isPaused = false
   #pauses: (() => void)[] = []
+  /** End of the step before, on the clock of `performance`; null where it computed nothing. */
+  #steppedMs: number | null = null
+  /** How long the last step took that computed something. */
+  #stepSeconds = 0
+  #exchanges: { readonly sinceMs: number; readonly settled: (exchange: WeightExchange) => void }[] = []
 
   constructor(options: EngineCoreOptions) {
     const { model, version, path, profile, files, openWeights, blockSize, blocks } = options
@@ -149,6 +154,15 @@ export class EngineCore {
     this.stats.set('version', this.weights.version)
   }
 
+  /** Pause, flip and resume as one; `settled` is called when the next step begins. Throws what `flip` throws. */
+  exchange(version: number, settled: (exchange: WeightExchange) => void): void {
+    const sinceMs = this.#steppedMs ?? performance.now()
+    this.weights.flip(version)
+    this.stats.set('version', this.weights.version)
+    this.resume()
+    this.#exchanges.push({ sinceMs, settled })
+  }
+
   /** Forgets all content; what running requests compute from here on stays theirs. */
   resetPrefixCache(): void {
     this.#scheduler.epoch++
@@ -176,7 +190,10 @@ export class EngineCore {
 
   /** Computes one step and reads a piece of weights that are to come. False where there is nothing to do until a call comes. */
   step(): boolean {
+    for (const { sinceMs, settled } of this.#exchanges.splice(0))
+      settled({ pausedSeconds: (performance.now() - sinceMs) / 1e3, stepSeconds: this.#stepSeconds })
     const hasComputed = !this.#isPaused && this.#compute()
+    this.#steppedMs = hasComputed ? performance.now() : null
     if (this.weights.isReading) {
       const until = performance.now() + (hasComputed ? readingMs.beside : readingMs.alone)
       do this.weights.advance()
@@ -231,7 +248,8 @@ export class EngineCore {
     if (sampled !== null) this.#takeSampled(batch, sampling, sampled)
     const end = performance.now()
     this.stats.add('steps', 1)
-    this.stats.add('stepSeconds', (end - begin) / 1e3)
+    this.#stepSeconds = (end - begin) / 1e3
+    this.stats.add('stepSeconds', this.#stepSeconds)
     this.stats.add('schedulerSeconds', (end - computed + scheduled - begin) / 1e3)
     return true
   }

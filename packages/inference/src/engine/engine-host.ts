@@ -106,6 +106,7 @@ export class EngineHost {
     try {
       const { weights } = this.#core
       if (call.name === 'pause') this.#core.pause(call.argument.mode, answer)
+      else if (call.name === 'exchange-weights') this.#core.exchange(call.argument.version, answer)
       else if (call.name === 'prepare-weights') weights.prepare(call.argument, (error) => (error === null ? answer() : refuse(error)))
       else answer(this.#do(call))
     } catch (error) {
@@ -114,7 +115,7 @@ export class EngineHost {
   }
 
   /** A call that is done when it returns. */
-  #do(call: Exclude<EngineCall, { readonly name: 'pause' | 'prepare-weights' }>): unknown {
+  #do(call: Exclude<EngineCall, { readonly name: 'pause' | 'exchange-weights' | 'prepare-weights' }>): unknown {
     switch (call.name) {
       case 'resume':
         return this.#core.resume()

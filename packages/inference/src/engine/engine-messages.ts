@@ -55,6 +55,7 @@ export interface EngineCalls {
   resume: null
   'prepare-weights': { readonly version: number; readonly path: string; readonly stamp: string }
   'flip-weights': { readonly version: number }
+  'exchange-weights': { readonly version: number }
   'finish-weights': { readonly version: number }
   'weight-checksums': null
   'reset-prefix-cache': null

@@ -1,7 +1,17 @@
 import { type ErrorCode, errorCodes, type KVStore, type Logger, TrilithonError } from '@trilithon/core'
 import { BlockCourier } from './block-courier.ts'
 import { checkRequest } from './check-request.ts'
-import type { Engine, EngineEvent, EngineInfo, EngineRequest, EngineStats, ImportedPrompt, PauseMode, TokenCandidate } from './engine.ts'
+import type {
+  Engine,
+  EngineEvent,
+  EngineInfo,
+  EngineRequest,
+  EngineStats,
+  ImportedPrompt,
+  PauseMode,
+  TokenCandidate,
+  WeightExchange,
+} from './engine.ts'
 import { type CoreReport, type EngineCall, type FromCore, type SharedMemory, type ToCore, tokenWords } from './engine-messages.ts'
 import { SharedStats } from './shared-stats.ts'
 
@@ -135,6 +145,10 @@ export class EngineProxy implements Engine {
 
   async flipWeights(version: number): Promise<void> {
     await this.#ask({ name: 'flip-weights', argument: { version } })
+  }
+
+  async exchangeWeights(version: number): Promise<WeightExchange> {
+    return (await this.#ask({ name: 'exchange-weights', argument: { version } })) as WeightExchange
   }
 
   async finishWeights(version: number): Promise<void> {

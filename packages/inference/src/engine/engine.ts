@@ -142,6 +142,14 @@ export interface EngineStats {
   readonly oldestVersionServed: PolicyVersion | null
 }
 
+/** What an exchange of weights cost those who wait for tokens. */
+export interface WeightExchange {
+  /** In which no step ran: since the end of the step before, or since the call where nothing ran. */
+  readonly pausedSeconds: number
+  /** Of the last step before it, to compare with; 0 where there was none. */
+  readonly stepSeconds: number
+}
+
 export type PauseMode = 'keep' | 'wait' | 'abort'
 
 /** The engine as the main thread sees it; the model runs in a thread of its own. */
@@ -164,6 +172,10 @@ export interface Engine {
   prepareWeights(update: { readonly version: PolicyVersion; readonly path: string; readonly stamp?: string }): Promise<void>
   /** Serves the prepared version from the next step on. Needs a pause. `WEIGHTS_NOT_PREPARED` for another version than the prepared one. */
   flipWeights(version: PolicyVersion): Promise<void>
+  /**
+   * Pause, flip and resume between two steps, as one: no step waits for anybody outside. Resolves when the next step begins. An engine that was paused runs again. Fails like `flipWeights`, and then changes nothing.
+   */
+  exchangeWeights(version: PolicyVersion): Promise<WeightExchange>
   /** Frees the version that served before. */
   finishWeights(version: PolicyVersion): Promise<void>
   /** SHA-256 of every tensor of the version that serves, by name. */

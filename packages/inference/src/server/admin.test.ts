@@ -13,6 +13,7 @@ afterEach(() => service.close())
 
 const start = (version: number, path: string) => service.post('/start_weight_update', { version, path })
 const flip = (version: number) => service.post('/update_weights', { update_info: { version } })
+const exchange = (version: number) => service.post('/update_weights', { update_info: { version, between_steps: true } })
 const finish = (version: number) => service.post('/finish_weight_update', { weight_version: String(version) })
 const served = async () => ((await (await service.get('/weight_info')).json()) as { weight_version: string }).weight_version
 const said = async (response: Response) => ((await response.json()) as { error: { message: string } }).error.message
@@ -111,6 +112,31 @@ describe('a weight update', () => {
     expect(service.engine.calls.filter((call) => call === 'reset all')).toHaveLength(2)
   })
 
+  it('leaves pause and resume to the engine where it is told to, and says how long it took no step', async () => {
+    const path = service.version(1)
+    expect((await exchange(1)).status).toBe(409)
+    expect(await (await start(1, path)).json()).toMatchObject({ between_steps: true })
+    expect((await exchange(2)).status).toBe(409)
+    // The second had no answer the first time, perhaps.
+    for (let time = 0; time < 2; time++)
+      expect(await (await exchange(1)).json()).toEqual({ status: 'ok', paused_seconds: 0.002, step_seconds: 0.01 })
+    expect((await finish(1)).status).toBe(200)
+    expect(await served()).toBe('1')
+    expect(service.engine.calls).toEqual(['prepare 1', 'exchange 1', 'resume', 'finish 1'])
+  })
+
+  it('pauses for it where the numbers go back, because the caches are emptied before the next step', async () => {
+    for (const version of [5, 3]) {
+      await start(version, service.version(version))
+      expect((await exchange(version)).status).toBe(200)
+    }
+    expect(service.engine.calls).toEqual(['prepare 5', 'exchange 5', 'prepare 3', 'pause keep', 'flip 3', 'reset all', 'resume'])
+    await start(4, service.version(4))
+    service.engine.failNext('flip', new Error('a fault of ours'))
+    expect((await exchange(4)).status).toBe(500)
+    expect([await served(), service.engine.stats().isPaused]).toEqual(['3', false])
+  })
+
   it("does all three for prime-rl's weight_dir, again and again", async () => {
     const path = service.version(7)
     const post = (weight_dir: string | null) => service.post('/update_weights', { weight_dir })
@@ -134,6 +160,7 @@ describe('a weight update', () => {
       ['/start_weight_update', { version: 1, path: '/x', more: 1 }],
       ['/update_weights', { update_info: {} }],
       ['/update_weights', { update_info: { version: 1, names: [] } }],
+      ['/update_weights', { update_info: { version: 1, between_steps: 'yes' } }],
       ['/finish_weight_update', { weight_version: 'newest' }],
       ['/weight_checker', { action: 'reset' }],
       ['/pause', { mode: 'keep' }],
@@ -168,10 +195,12 @@ it('converges whatever calls and replies are lost', { timeout: 15_000 }, async (
         }
       }
       await insist(() => start(version, path))
-      await insist(() => service.post('/pause?mode=keep'))
-      await insist(() => flip(version))
+      if (version % 2 === 0) {
+        await insist(() => service.post('/pause?mode=keep'))
+        await insist(() => flip(version))
+        await insist(() => service.post('/resume'))
+      } else await insist(() => exchange(version))
       await insist(() => finish(version))
-      await insist(() => service.post('/resume'))
       expect(await served()).toBe(String(version))
       expect(service.engine.stats()).toMatchObject({ version, isPaused: false })
     }),

@@ -14,9 +14,13 @@ const versionText = z
 const Start = z.strictObject({ version, path: z.string().min(1) })
 const Finish = z.strictObject({ weight_version: z.union([versionText, version]).nullish() })
 /** Ours beside prime-rl's. */
-const Update = z.union([z.strictObject({ update_info: z.strictObject({ version }) }), z.strictObject({ weight_dir: z.string().min(1) })], {
-  error: 'must be {"update_info": {"version": N}} or {"weight_dir": "/folder"}',
-})
+const Update = z.union(
+  [
+    z.strictObject({ update_info: z.strictObject({ version, between_steps: z.boolean().default(false) }) }),
+    z.strictObject({ weight_dir: z.string().min(1) }),
+  ],
+  { error: 'must be {"update_info": {"version": N, "between_steps": true or false}} or {"weight_dir": "/folder"}' },
+)
 const Label = z.strictObject({ new_version: z.string().min(1) })
 const Checker = z.strictObject({ action: z.literal('checksum', { error: 'only "checksum" is supported here' }) })
 
@@ -25,12 +29,16 @@ export function addWeightRoutes(server: FastifyInstance, { engine, weights }: Se
   server.post('/start_weight_update', async (http) => {
     const { version, path } = parseBody(Start, http.body)
     await weights.prepare(version, path)
-    return { status: 'ok', weight_version: String(version) }
+    // Whoever updates learns here that it may leave the pause to the engine.
+    return { status: 'ok', weight_version: String(version), between_steps: true }
   })
   server.post('/update_weights', async (http) => {
     const body = parseBody(Update, http.body)
     if ('weight_dir' in body) await weights.replace(body.weight_dir)
-    else await weights.flip(body.update_info.version)
+    else if (body.update_info.between_steps) {
+      const { pausedSeconds, stepSeconds } = await weights.exchange(body.update_info.version)
+      return { status: 'ok', paused_seconds: pausedSeconds, step_seconds: stepSeconds }
+    } else await weights.flip(body.update_info.version)
     return { status: 'ok' }
   })
   server.post('/finish_weight_update', async (http) => {

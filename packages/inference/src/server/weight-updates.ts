@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, isAbsolute, join, resolve } from 'node:path'
 import type { Logger, PolicyVersion } from '@trilithon/core'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine, WeightExchange } from '../engine/engine.ts'
 import type { ActiveRequests } from './active-requests.ts'
 import { HttpFailure } from './http-failure.ts'
 
@@ -33,6 +33,8 @@ export class WeightUpdates {
   #prepared: WeightSource | null = null
   /** The highest version that has served: KV of it and of older ones may be in the caches. */
   #newest: PolicyVersion
+  /** Of the last exchange, for a client that did not get its answer. */
+  #exchanged: WeightExchange = { pausedSeconds: 0, stepSeconds: 0 }
   #last: Promise<unknown> = Promise.resolve()
   #flipping: Promise<unknown> = Promise.resolve()
 
@@ -64,6 +66,16 @@ export class WeightUpdates {
     const flipped = this.#inOrder(() => this.#flip(version))
     this.#flipping = flipped.catch(() => undefined)
     return flipped
+  }
+
+  /**
+   * Pause, flip and resume in one: as the engine does them between two steps. Throws `HttpFailure` 409 where another version is prepared, and then changes
+   * nothing.
+   */
+  exchange(version: PolicyVersion): Promise<WeightExchange> {
+    const exchanged = this.#inOrder(() => this.#exchange(version))
+    this.#flipping = exchanged.catch(() => undefined)
+    return exchanged
   }
 
   /** Lets go of the version before. */
@@ -107,25 +119,63 @@ export class WeightUpdates {
 
   async #flip(version: PolicyVersion): Promise<void> {
     if (version === this.#served.version) return
-    if (this.#prepared?.version !== version) {
-      const found = this.#prepared === null ? 'none is prepared' : `version ${this.#prepared.version} is prepared`
-      throw new HttpFailure(
-        409,
-        `version ${version} cannot serve: ${found}, and version ${this.#served.version} serves`,
-        'update_info.version',
-      )
-    }
+    const source = this.#preparedAs(version)
     this.#refuseRunning()
-    const goesBack = version <= this.#newest
+    const goesBack = this.#goesBack(version)
     // A version number that comes again may stand for other weights: nothing computed by the first may be taken for the second's.
     if (goesBack) this.#active.abortAll()
     await this.#engine.flipWeights(version)
     if (goesBack) await this.#engine.resetPrefixCache({ isExternal: true })
+    this.#serves(source)
+  }
+
+  async #exchange(version: PolicyVersion): Promise<WeightExchange> {
+    if (version === this.#served.version) await this.#engine.resume()
+    else {
+      const source = this.#preparedAs(version)
+      if (this.#goesBack(version)) this.#exchanged = await this.#exchangeEmptied(version)
+      else {
+        this.#exchanged = await this.#engine.exchangeWeights(version)
+        this.#serves(source)
+      }
+    }
+    return this.#exchanged
+  }
+
+  /** The caches are emptied in between, which is more than one call of the engine's thread. */
+  async #exchangeEmptied(version: PolicyVersion): Promise<WeightExchange> {
+    const pausedMs = performance.now()
+    await this.#engine.pause('keep')
+    try {
+      await this.#flip(version)
+    } finally {
+      await this.#engine.resume()
+    }
+    return { pausedSeconds: (performance.now() - pausedMs) / 1e3, stepSeconds: 0 }
+  }
+
+  /** Whether KV that is called this version's may be that of other weights. */
+  #goesBack(version: PolicyVersion): boolean {
+    return version <= this.#newest
+  }
+
+  #preparedAs(version: PolicyVersion): WeightSource {
+    const prepared = this.#prepared
+    if (prepared?.version === version) return prepared
+    const found = prepared === null ? 'none is prepared' : `version ${prepared.version} is prepared`
+    throw new HttpFailure(
+      409,
+      `version ${version} cannot serve: ${found}, and version ${this.#served.version} serves`,
+      'update_info.version',
+    )
+  }
+
+  #serves(source: WeightSource): void {
     const before = this.#served.version
-    this.#served = this.#prepared
+    this.#served = source
     this.#prepared = null
-    this.#newest = Math.max(this.#newest, version)
-    this.#log.info('weights updated', { version, before })
+    this.#newest = Math.max(this.#newest, source.version)
+    this.#log.info('weights updated', { version: source.version, before })
   }
 
   async #finish(version: PolicyVersion | null): Promise<PolicyVersion> {

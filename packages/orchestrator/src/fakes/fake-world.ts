@@ -5,7 +5,7 @@ import { defaultAdvantage } from '../advantage/advantage.ts'
 import type { EpisodePool } from '../dispatch/group-plan.ts'
 import type { EvalEnvironment } from '../evals/eval-runs.ts'
 import { createFilters } from '../filters/rollout-filter.ts'
-import type { EngineAdmin } from '../fleet/engine-admin.ts'
+import type { EngineAdmin, ExchangedWeights, PreparedWeights } from '../fleet/engine-admin.ts'
 import { LiveFleet } from '../fleet/live-fleet.ts'
 import type { Progress } from '../progress/progress.ts'
 import type { Clock } from '../run/clock.ts'
@@ -16,11 +16,13 @@ import { Wake } from '../run/wake.ts'
 export class FakeEngines implements EngineAdmin {
   readonly events: string[] = []
   served: PolicyVersion
-  isPaused = false
   /** Set to make a call fail. */
   fails: (engine: string, call: string) => Error | undefined = () => undefined
   callMs = 0
+  /** Which of them change weights between two steps by themselves. */
+  betweenSteps: (engine: string) => boolean = () => false
   #prepared: PolicyVersion | null = null
+  readonly #paused = new Set<string>()
   #resumed: (() => void)[] = []
   readonly #clock: Clock
 
@@ -32,8 +34,21 @@ export class FakeEngines implements EngineAdmin {
   async #call(engine: string, call: string): Promise<void> {
     if (this.callMs > 0) await this.#clock.sleep(this.callMs)
     const failure = this.fails(engine, call)
-    if (failure !== undefined) throw failure
+    if (failure !== undefined) {
+      // What ran there is run elsewhere, and waits for it no more.
+      this.#resume(engine)
+      throw failure
+    }
     this.events.push(call)
+  }
+
+  get isPaused(): boolean {
+    return this.#paused.size > 0
+  }
+
+  #resume(engine: string): void {
+    this.#paused.delete(engine)
+    if (!this.isPaused) for (const resolve of this.#resumed.splice(0)) resolve()
   }
 
   isHealthy = async () => true
@@ -42,27 +57,35 @@ export class FakeEngines implements EngineAdmin {
   load = async () => ({ running: 0, waiting: 0, kvUsage: 0, prefixQueries: 0, prefixHits: 0, generatedTokens: 0 })
   dispose = () => Promise.resolve()
 
-  async prepare(engine: string, version: PolicyVersion): Promise<void> {
+  async prepare(engine: string, version: PolicyVersion): Promise<PreparedWeights> {
     await this.#call(engine, `prepare ${version}`)
     this.#prepared = version
+    return { betweenSteps: this.betweenSteps(engine) }
+  }
+
+  /** A step takes none of the clock's time here, so neither does the pause. */
+  async exchange(engine: string, version: PolicyVersion): Promise<ExchangedWeights> {
+    await this.#call(engine, `exchange ${version}`)
+    if (this.#prepared !== version && this.served !== version) throw new Error(`${version} is not prepared`)
+    this.served = version
+    return { pausedSeconds: 0.001, stepSeconds: 0.02 }
   }
 
   async pause(engine: string): Promise<void> {
     await this.#call(engine, 'pause')
-    this.isPaused = true
+    this.#paused.add(engine)
   }
 
   async flip(engine: string, version: PolicyVersion): Promise<void> {
     await this.#call(engine, `flip ${version}`)
-    if (!this.isPaused) throw new Error('the engine runs')
+    if (!this.#paused.has(engine)) throw new Error('the engine runs')
     if (this.#prepared !== version && this.served !== version) throw new Error(`${version} is not prepared`)
     this.served = version
   }
 
   async resume(engine: string): Promise<void> {
     await this.#call(engine, 'resume')
-    this.isPaused = false
-    for (const resolve of this.#resumed.splice(0)) resolve()
+    this.#resume(engine)
   }
 
   async finish(engine: string, version: PolicyVersion): Promise<void> {

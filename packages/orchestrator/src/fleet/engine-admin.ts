@@ -12,6 +12,19 @@ export interface EngineLoad {
   readonly generatedTokens: number
 }
 
+export interface PreparedWeights {
+  /** The engine can change to them between two steps by itself, with `exchange`; others are paused, flipped and resumed. */
+  readonly betweenSteps: boolean
+}
+
+/** As the engine says it. */
+export interface ExchangedWeights {
+  /** In which the engine took no step. */
+  readonly pausedSeconds: number
+  /** Of the step before. */
+  readonly stepSeconds: number
+}
+
 /**
  * The administration of engines, by their URLs; never through a router. Every call may be repeated: an engine answers what is done already as done. A call
  * that fails for good rejects with `ENGINE_FAILED` and the engine's own text.
@@ -21,7 +34,9 @@ export interface EngineAdmin {
   models(engine: string): Promise<readonly string[]>
   version(engine: string): Promise<PolicyVersion>
   /** Reads and checks a version beside the one that serves. */
-  prepare(engine: string, version: PolicyVersion, path: string): Promise<void>
+  prepare(engine: string, version: PolicyVersion, path: string): Promise<PreparedWeights>
+  /** Pause, flip and resume as one call, of an engine that offers it. */
+  exchange(engine: string, version: PolicyVersion): Promise<ExchangedWeights>
   /** Resolves when no step runs any more; requests in flight are kept. */
   pause(engine: string): Promise<void>
   flip(engine: string, version: PolicyVersion): Promise<void>

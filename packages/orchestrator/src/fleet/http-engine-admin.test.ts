@@ -66,7 +66,7 @@ describe('the administration of an engine', () => {
       ...{ running: 3, waiting: 2, kvUsage: 0.25 },
       ...{ prefixQueries: 40, prefixHits: 30, generatedTokens: 1500 },
     })
-    await one.prepare(url, 8, '/b/step_8')
+    expect(await one.prepare(url, 8, '/b/step_8')).toEqual({ betweenSteps: false })
     await one.pause(url)
     await one.flip(url, 8)
     await one.resume(url)
@@ -79,6 +79,23 @@ describe('the administration of an engine', () => {
       'POST /finish_weight_update {"weight_version":"8"}',
     ])
     expect(new Set(keys)).toEqual(new Set(['Bearer key']))
+  })
+
+  it('leaves the pause to an engine that offers it', async () => {
+    const { url, calls } = await engine(({ url: path }, answer) =>
+      answer.end(
+        path === '/update_weights' ? '{"status":"ok","paused_seconds":0.25,"step_seconds":0.5}' : '{"status":"ok","between_steps":true}',
+      ),
+    )
+    const one = admin()
+    expect(await one.prepare(url, 8, '/b/step_8')).toEqual({ betweenSteps: true })
+    expect(await one.exchange(url, 8)).toEqual({ pausedSeconds: 0.25, stepSeconds: 0.5 })
+    expect(calls.at(-1)).toBe('POST /update_weights {"update_info":{"version":8,"between_steps":true}}')
+  })
+
+  it.each(['', 'null', '{}'])('takes an answer of %j for one of an engine that does not', async (text) => {
+    const { url } = await engine((_, answer) => answer.end(text))
+    expect(await admin().prepare(url, 8, '/b/step_8')).toEqual({ betweenSteps: false })
   })
 
   it.each([
@@ -137,12 +154,15 @@ describe('an update over a network that loses answers', () => {
           if (url.startsWith('/start')) state.prepared = version
           if (url.startsWith('/pause')) state.isPaused = true
           if (url.startsWith('/update')) {
-            if (version !== state.served && (version !== state.prepared || !state.isPaused)) return answer.writeHead(409).end('no')
+            const isAlone = String(body).includes('between_steps')
+            if (version !== state.served && (version !== state.prepared || !(state.isPaused || isAlone)))
+              return answer.writeHead(409).end('no')
             state.served = version
           }
           if (url.startsWith('/resume')) state.isPaused = false
           if (++count % 3 === 0) return undefined
-          return answer.end('{}')
+          // The second one changes weights between its steps.
+          return answer.end(index === 0 ? '{}' : '{"between_steps":true,"paused_seconds":0,"step_seconds":0}')
         })
       }),
     )

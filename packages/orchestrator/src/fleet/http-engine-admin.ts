@@ -31,6 +31,9 @@ export interface HttpEngineAdminOptions {
 }
 
 const Models = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) })
+/** What an engine may say beside its status. */
+const Prepared = z.looseObject({ between_steps: z.boolean().default(false) }).nullable()
+const Exchanged = z.looseObject({ paused_seconds: z.number().min(0), step_seconds: z.number().min(0) })
 const WeightInfo = z.looseObject({ weight_version: z.coerce.number().int().min(0) })
 
 /** An answer that says no: the engine has understood, and the same call again would be answered the same. */
@@ -77,6 +80,9 @@ export function createHttpEngineAdmin({ headers, timeouts: given, clock = system
   const post = async (engine: string, path: string, timeoutMs: number, body?: unknown) => {
     await call(engine, path, { timeoutMs, body })
   }
+  async function ask<T>(engine: string, path: string, timeoutMs: number, body: unknown, schema: z.ZodType<T>): Promise<T> {
+    return parse(engine, path, schema, await call(engine, path, { timeoutMs, body }))
+  }
   const get = (engine: string, path: string, attempts?: number) =>
     call(engine, path, { method: 'GET', timeoutMs: timeouts.readMs, ...(attempts === undefined ? {} : { attempts }) })
 
@@ -88,7 +94,15 @@ export function createHttpEngineAdmin({ headers, timeouts: given, clock = system
       ),
     models: async (engine) => parse(engine, '/v1/models', Models, await get(engine, '/v1/models')).data.map(({ id }) => id),
     version: async (engine) => parse(engine, '/weight_info', WeightInfo, await get(engine, '/weight_info')).weight_version,
-    prepare: (engine, version, path) => post(engine, '/start_weight_update', timeouts.prepareMs, { version, path }),
+    async prepare(engine, version, path) {
+      const said = await ask(engine, '/start_weight_update', timeouts.prepareMs, { version, path }, Prepared)
+      return { betweenSteps: said?.between_steps ?? false }
+    },
+    async exchange(engine, version) {
+      const body = { update_info: { version, between_steps: true } }
+      const { paused_seconds, step_seconds } = await ask(engine, '/update_weights', timeouts.pauseMs, body, Exchanged)
+      return { pausedSeconds: paused_seconds, stepSeconds: step_seconds }
+    },
     pause: (engine) => post(engine, '/pause?mode=keep', timeouts.pauseMs),
     flip: (engine, version) => post(engine, '/update_weights', timeouts.pauseMs, { update_info: { version } }),
     resume: (engine) => post(engine, '/resume', timeouts.pauseMs),
@@ -128,7 +142,7 @@ function textOf(body: string): string {
 
 function parse<T>(engine: string, path: string, schema: z.ZodType<T>, text: string): T {
   try {
-    return schema.parse(JSON.parse(text))
+    return schema.parse(JSON.parse(text || 'null'))
   } catch (cause) {
     throw engineFailed(engine, path, new Error(`it answered ${text.slice(0, 200)}`, { cause }), 1)
   }

@@ -139,15 +139,19 @@ describe('staleness', () => {
     expect(lines.map(({ message }) => message)).toContain('a task is too slow for max_off_policy_steps and is left out')
   })
 
-  it('cancels, waits for the acknowledgement, and only then pauses, updates and resumes', async () => {
+  it.each([
+    ['pauses, updates and resumes', false, 'pause flip 2 resume'],
+    ['lets engines change by themselves', true, 'exchange 2'],
+  ])('cancels, waits for the acknowledgement, and only then %s', async (_, betweenSteps, calls) => {
     const { run, engines } = world({
       settings: { maxSteps: 6, maxInflight: 16, maxOffPolicySteps: 1 },
       pool: { episode: oneSlow, cancelMs: 30 },
     })
+    engines.betweenSteps = () => betweenSteps
     await run()
     const order = engines.events.join(' ')
-    expect(order).toMatch(/prepare 2( acknowledged)+ pause flip 2 resume finish 2/)
-    expect(order).not.toMatch(/pause[^r]*acknowledged/)
+    expect(order).toMatch(new RegExp(`prepare 2( acknowledged)+ ${calls} finish 2`))
+    expect(order).not.toMatch(/(pause[^r]*|prepare \d+ exchange \d+ )acknowledged/)
   })
 
   it('counts tokens that the environment wrote for nothing', async () => {

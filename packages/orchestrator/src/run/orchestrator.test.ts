@@ -319,6 +319,6 @@ it('takes the length of a pause from engines that change weights by themselves',
   made.engines.callMs = 20
   await made.run()
   const last = stepEvents(made).at(-1)?.values
-  expect(last).toMatchObject({ 'watcher/pause_seconds': 0.001, 'watcher/hold_seconds': 0.02 })
+  expect(last).toMatchObject({ 'watcher/pause_seconds': 0.001, 'watcher/engine_step_seconds': 0.02, 'watcher/hold_seconds': 0.02 })
   expect(made.engines.events).not.toContain('pause')
 })

@@ -105,6 +105,8 @@ export function statusValues({
     'watcher/last_update_weights_time': times.update,
     'watcher/last_wait_for_ckpt_time': weightsWaitS,
     'watcher/pause_seconds': times.pause,
+    'watcher/engine_step_seconds': times.engineStep,
+    'watcher/hold_seconds': times.hold,
     'watcher/prepare_seconds': times.prepare,
     'watcher/cancel_seconds': times.cancel,
   }

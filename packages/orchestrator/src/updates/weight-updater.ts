@@ -1,5 +1,5 @@
 import { type Logger, type PolicyVersion, TrilithonError } from '@trilithon/core'
-import type { EngineAdmin } from '../fleet/engine-admin.ts'
+import type { EngineAdmin, ExchangedWeights } from '../fleet/engine-admin.ts'
 import type { LiveFleet } from '../fleet/live-fleet.ts'
 import type { Clock } from '../run/clock.ts'
 
@@ -21,21 +21,27 @@ export interface WeightUpdaterOptions {
   readonly onEngineFailed: (engine: string) => void
 }
 
+/** Seconds. */
 export interface UpdateTimes {
-  /** Of the whole update, and of the part in which engines were paused. Seconds. */
   readonly update: number
+  /** The longest in which one engine took no step: as it says where it paused by itself, else between our calls. */
   readonly pause: number
+  /** Of the last step of that engine before it; 0 where no engine says. */
+  readonly engineStep: number
+  /** In which nothing new was started. */
+  readonly hold: number
   readonly prepare: number
   readonly cancel: number
 }
 
 /**
- * Brings a version to all engines: prepare beside what serves, cancel what would be too old, pause, flip, resume, free the old. An engine that fails is left
- * alone from then on, paused or not; when none is left the update throws `ENGINE_FAILED` with what the engines said.
+ * Brings a version to all engines: prepare beside what serves, cancel what would be too old, pause, flip, resume, free the old. An engine that offers it does the
+ * middle three between two of its steps, so that its pause has no network in it; the others wait for each other's. An engine that fails is left alone from then on,
+ * paused or not; when none is left the update throws `ENGINE_FAILED` with what the engines said.
  */
 export class WeightUpdater {
   readonly #options: WeightUpdaterOptions
-  times: UpdateTimes = { update: 0, pause: 0, prepare: 0, cancel: 0 }
+  times: UpdateTimes = { update: 0, pause: 0, engineStep: 0, hold: 0, prepare: 0, cancel: 0 }
   updates = 0
 
   constructor(options: WeightUpdaterOptions) {
@@ -43,32 +49,57 @@ export class WeightUpdater {
   }
 
   async apply(version: PolicyVersion): Promise<void> {
-    const { admin, fleet, clock, log, folderOf, onPending, onPause, onServed, onEnd } = this.#options
+    const { admin, clock, log, folderOf, onPending, onPause, onEnd } = this.#options
     const begin = clock.nowMs()
     const folder = folderOf(version)
-    await this.#all((engine) => admin.prepare(engine, version, folder))
+    const alone = new Set<string>()
+    await this.#all(async (engine) => {
+      if ((await admin.prepare(engine, version, folder)).betweenSteps) alone.add(engine)
+    })
     const prepared = clock.nowMs()
     await onPending(version)
     const cancelled = clock.nowMs()
     onPause()
+    let longest: ExchangedWeights
     try {
-      await this.#all((engine) => admin.pause(engine), 'paused')
-      await this.#all((engine) => admin.flip(engine, version))
-      for (const engine of this.#live()) fleet.change(engine, { policyVersion: version })
-      onServed(version)
+      longest = await this.#exchange(version, alone)
     } finally {
-      await this.#all((engine) => admin.resume(engine), 'ready')
       onEnd()
     }
-    const resumed = clock.nowMs()
+    const exchanged = clock.nowMs()
     await this.#all((engine) => admin.finish(engine, version))
     const seconds = (from: number, to: number) => (to - from) / 1000
     this.times = {
-      ...{ prepare: seconds(begin, prepared), cancel: seconds(prepared, cancelled), pause: seconds(cancelled, resumed) },
-      update: seconds(begin, clock.nowMs()),
+      ...{ prepare: seconds(begin, prepared), cancel: seconds(prepared, cancelled), hold: seconds(cancelled, exchanged) },
+      ...{ pause: longest.pausedSeconds, engineStep: longest.stepSeconds, update: seconds(begin, clock.nowMs()) },
     }
     this.updates++
     log.debug('weights updated', { version, ...this.times })
+  }
+
+  /** Resolves to the longest pause of an engine when all run again. */
+  async #exchange(version: PolicyVersion, alone: ReadonlySet<string>): Promise<ExchangedWeights> {
+    const { admin, fleet, clock, onServed } = this.#options
+    const others = (engine: string) => !alone.has(engine)
+    let longest: ExchangedWeights = { pausedSeconds: 0, stepSeconds: 0 }
+    await this.#all(
+      async (engine) => {
+        const exchanged = await admin.exchange(engine, version)
+        if (exchanged.pausedSeconds >= longest.pausedSeconds) longest = exchanged
+      },
+      { of: (engine) => alone.has(engine), state: 'ready' },
+    )
+    const begin = clock.nowMs()
+    try {
+      await this.#all((engine) => admin.pause(engine), { of: others, state: 'paused' })
+      await this.#all((engine) => admin.flip(engine, version), { of: others })
+      for (const engine of this.#live()) fleet.change(engine, { policyVersion: version })
+      onServed(version)
+    } finally {
+      await this.#all((engine) => admin.resume(engine), { of: others, state: 'ready' })
+    }
+    const pausedSeconds = (clock.nowMs() - begin) / 1000
+    return this.#live().some(others) && pausedSeconds > longest.pausedSeconds ? { pausedSeconds, stepSeconds: 0 } : longest
   }
 
   #live(): string[] {
@@ -76,10 +107,13 @@ export class WeightUpdater {
     return fleet.engines.filter((engine) => fleet.stateOf(engine) !== 'failed')
   }
 
-  /** All engines that are left, at the same time; each is in `state` when its call is done. */
-  async #all(call: (engine: string) => Promise<void>, state?: 'paused' | 'ready'): Promise<void> {
+  /** All engines that are left, or those `of` them, at the same time; each is in `state` when its call is done. Throws when the last engine fails. */
+  async #all(
+    call: (engine: string) => Promise<void>,
+    { of = () => true, state }: { readonly of?: (engine: string) => boolean; readonly state?: 'paused' | 'ready' } = {},
+  ): Promise<void> {
     const { fleet, log, onEngineFailed } = this.#options
-    const engines = this.#live()
+    const engines = this.#live().filter(of)
     const reasons: unknown[] = []
     await Promise.all(
       engines.map(async (engine) => {
@@ -94,7 +128,7 @@ export class WeightUpdater {
         }
       }),
     )
-    if (engines.length > 0 && reasons.length === engines.length) throw noEngineLeft(reasons)
+    if (reasons.length > 0 && this.#live().length === 0) throw noEngineLeft(reasons)
   }
 }
 
