@@ -70,6 +70,40 @@ function answersOf(run) {
 }
 
 /**
+ * Of every update of the weights: how long the engine took no step, and how long its step before took. Seconds.
+ * @param {readonly Record<string, unknown>[]} rows
+ */
+function pausesOf(rows) {
+  const updates = new Map(rows.map((row) => [Number(row['watcher/update_count'] ?? 0), row]))
+  return [...updates]
+    .filter(([count]) => count > 0)
+    .map(([, row]) => ({ pause: Number(row['watcher/pause_seconds']), step: Number(row['watcher/engine_step_seconds']) }))
+}
+
+/** @param {readonly number[]} values @param {number} share */
+const quantile = (values, share) =>
+  [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(share * values.length))] ?? Number.NaN
+
+/**
+ * By the median, because a machine that takes a processor away for a while makes a pause long now and then.
+ * @param {string} run @param {ReturnType<typeof pausesOf>} pauses
+ */
+function claimShortPauses(run, pauses) {
+  const ms = (/** @type {number} */ seconds) => (seconds * 1e3).toFixed(1)
+  const lengths = pauses.map(({ pause }) => pause)
+  const step = quantile(
+    pauses.map((one) => one.step),
+    0.5,
+  )
+  const within = pauses.filter(({ pause, step }) => pause <= step).length
+  claim(
+    quantile(lengths, 0.5) <= step,
+    `${run}: at an update the engine takes no step for ${ms(quantile(lengths, 0.5))} ms (median; 90 % ${ms(quantile(lengths, 0.9))}, longest ` +
+      `${ms(Math.max(...lengths))}), and a step takes ${ms(step)} ms; in ${within} of ${pauses.length} updates no longer than the step before`,
+  )
+}
+
+/**
  * Runs the example; `seed` is that of the words and of sampling.
  * @param {string} folder @param {{ seed: number, flags: readonly string[] }} options
  */
@@ -84,7 +118,10 @@ function train(folder, { seed, flags }) {
   )
   if (status !== 0) throw new Error(`trilithon rl ended with status ${status}\n${stdout.slice(-2000)}\n${stderr.slice(-4000)}`)
   const seconds = Number(process.hrtime.bigint() - started) / 1e9
-  return { seconds, steps: answersOf(folder), trainer: lines(join(folder, 'metrics/trainer.jsonl')) }
+  return {
+    ...{ seconds, steps: answersOf(folder), trainer: lines(join(folder, 'metrics/trainer.jsonl')) },
+    pauses: pausesOf(lines(join(folder, 'metrics/orchestrator.jsonl'))),
+  }
 }
 
 /** Evaluations off: the shortened training is judged by what it trains on. */
@@ -96,7 +133,7 @@ function short(folder, seed, flags, steps = shortSteps) {
   const exact = run.trainer.map((row) => Number(row['tokens/exact'] ?? 0))
   const mismatch = run.trainer.map((row) => Number(row['mismatch_kl/exact/max'] ?? 0))
   return {
-    seconds: run.seconds,
+    ...{ seconds: run.seconds, pauses: run.pauses },
     gain: gainInErrors(run.steps),
     rewards: run.steps.map((answers) => mean(answers.map(({ reward }) => reward))),
     steps: run.trainer.length,
@@ -127,6 +164,7 @@ function shortRuns(folder, seeds) {
       learned.exactTokens > 0 && learned.exactMismatch === 0,
       `${run}: ${learned.exactTokens} of ${learned.trainedTokens} tokens are of the version that trains; their greatest mismatch is ${learned.exactMismatch}`,
     )
+    claimShortPauses(run, learned.pauses)
     const still = short(join(folder, `still-${seed}`), seed, ['--trainer.optim.lr', '0', '--trainer.scheduler.min-lr', '0'])
     claim(
       still.gain < standardErrors,
