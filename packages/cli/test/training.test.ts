@@ -158,6 +158,10 @@ describe('sft', () => {
       'max_vio/layer_1',
       'index_kl/mean',
       'perf/peak_memory',
+      'perf/mfu',
+      'routing_confidence/mean',
+      'optim/zero_grad_ratio',
+      'system/ckpt_disk_free_ratio',
     ])
       expect(metrics[0]).toHaveProperty([key], expect.any(Number))
     const again = await start(['sft', '@', 'sft.toml', '--output-dir', 'out'])

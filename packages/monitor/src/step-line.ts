@@ -23,6 +23,7 @@ const trainerColumns: readonly Column[] = [
   { title: 'MFU', keys: ['perf/mfu'], show: (value) => `${value.toFixed(1)}%` },
   { title: 'Peak Mem.', keys: ['perf/peak_memory'], show: (value) => `${value.toFixed(2)} GiB` },
   { title: 'Max Vio', keys: ['max_vio/mean'], show: fixed(4) },
+  { title: 'Routing Conf.', keys: ['routing_confidence/mean'], show: fixed(4) },
 ]
 
 const orchestratorColumns: readonly Column[] = [

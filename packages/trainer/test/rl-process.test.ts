@@ -127,6 +127,14 @@ describe('a trainer process', () => {
       'time/forward_backward',
       'time/broadcast_weights',
       'perf/throughput',
+      'perf/mfu',
+      'perf/measured_peak_gflops',
+      'optim/zero_grad_ratio',
+      'routing_confidence/mean',
+      'system/ckpt_disk_free_gib',
+      'system/ckpt_disk_used_gib',
+      'system/ckpt_disk_total_gib',
+      'system/ckpt_disk_free_ratio',
       'tokens/exact',
     ])
       expect(steps[2], name).toHaveProperty([name], expect.any(Number))

@@ -14,6 +14,8 @@ export interface LayerCall {
   readonly givenChoice: ChosenKeys | null
   /** Attention, and an indexer's loss, see all keys. */
   readonly isDense: boolean
+  /** The router says how sure it was. */
+  readonly measuresRouting: boolean
 }
 
 export interface AttentionResult {
@@ -31,6 +33,8 @@ export interface FeedForwardResult {
   readonly routes?: Tensor | null
   /** First row of each expert: i32 [experts + 1]. */
   readonly expertStarts?: Tensor | null
+  /** Where the call measures routing: the share of all scores that the chosen experts of a row have, summed over rows. */
+  readonly chosenShare?: number | null
 }
 
 export interface LayerResult {
@@ -39,6 +43,7 @@ export interface LayerResult {
   readonly indexLoss: Tensor | null
   readonly routes: Tensor | null
   readonly expertStarts: Tensor | null
+  readonly chosenShare: number | null
 }
 
 export type Attention = (h: Tensor, call: LayerCall) => AttentionResult
@@ -79,8 +84,9 @@ export function createDecoderLayer(
     run(x, call) {
       const attended = attention(before(x), call)
       const middle = add(x, attended.y)
-      const { y, routes = null, expertStarts = null } = feedForward(between(middle), call)
-      return { x: add(middle, y), choice: attended.choice ?? null, indexLoss: attended.indexLoss ?? null, routes, expertStarts }
+      const { y, routes = null, expertStarts = null, chosenShare = null } = feedForward(between(middle), call)
+      const { choice = null, indexLoss = null } = attended
+      return { x: add(middle, y), choice, indexLoss, routes, expertStarts, chosenShare }
     },
   }
 }

@@ -54,6 +54,8 @@ export interface ForwardOptions {
   readonly denseAttention?: boolean
   readonly recordRoutes?: boolean
   readonly recordChoices?: boolean
+  /** How sure the routers are; costs a pass over their logits. */
+  readonly measureRouting?: boolean
 }
 
 export interface ScoreOptions {
@@ -71,6 +73,8 @@ export interface ForwardResult {
   readonly choices: ReadonlyMap<number, ChosenKeys> | null
   /** First row of each expert, i32 [experts + 1], by MoE layer: the differences are its load. */
   readonly expertStarts: ReadonlyMap<number, Tensor>
+  /** Where it was asked for: the share of all scores that the chosen experts of a row have, summed over rows, by MoE layer. */
+  readonly chosenShares: ReadonlyMap<number, number>
   /** Loss of each indexer that is trained, [rows] by layer: for the trainer to weight and to add to the model's own loss. */
   readonly indexLosses: ReadonlyMap<number, Tensor>
 }
@@ -143,6 +147,7 @@ export class Model {
       const routes: Tensor[] = []
       const choices = new Map<number, ChosenKeys>()
       const expertStarts = new Map<number, Tensor>()
+      const chosenShares = new Map<number, number>()
       const indexLosses = new Map<number, Tensor>()
       for (const layer of this.layers) {
         if (layer.hasIndexer) choice = options.choices?.get(layer.index) ?? null
@@ -153,6 +158,7 @@ export class Model {
           selectMissing: options.selectMissing === true,
           givenChoice: choice,
           isDense: options.denseAttention === true,
+          measuresRouting: options.measureRouting === true,
         }
         const result = withUnit(this.gathering, layer.unit, () => runLayer(layer, x, call, options.recompute === true))
         // What a backward needs of it is held by the tape.
@@ -162,6 +168,7 @@ export class Model {
         if (result.routes !== null) routes.push(result.routes)
         if (result.choice !== null && layer.hasIndexer) choices.set(layer.index, result.choice)
         if (result.expertStarts !== null) expertStarts.set(layer.index, result.expertStarts)
+        if (result.chosenShare !== null) chosenShares.set(layer.index, result.chosenShare)
         if (result.indexLoss !== null) indexLosses.set(layer.index, result.indexLoss)
       }
       const hidden = withUnit(this.gathering, 'lm_head', () => this.norm(x))
@@ -171,6 +178,7 @@ export class Model {
         routes: layout !== null && options.recordRoutes === true ? joinRoutes(layout, routes, context.rows) : null,
         choices: options.recordChoices === true ? choices : null,
         expertStarts,
+        chosenShares,
         indexLosses,
       }
     })

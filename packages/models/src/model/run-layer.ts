@@ -30,6 +30,8 @@ export function runLayer(layer: DecoderLayer, x: Tensor, call: LayerCall, recomp
     indexLoss: take.orNull(shape.indexLoss),
     routes: take.orNull(shape.routes),
     expertStarts: take.orNull(shape.expertStarts),
+    // Of the forward: what the backward computes again is not counted again.
+    chosenShare: shape.chosenShare,
   }
 }
 

@@ -4,6 +4,8 @@ import type { Optimiser } from '@trilithon/tensor'
 import { createLosses } from '../loss/create-losses.ts'
 import type { Loss } from '../loss/loss.ts'
 import { prepareBatch } from '../packing/prepare-batch.ts'
+import { diskMetrics } from '../run/disk-metrics.ts'
+import { FlopsMeter } from '../run/flops-meter.ts'
 import { openModel } from '../run/open-model.ts'
 import { RunCheckpoints } from '../run/run-checkpoints.ts'
 import { chatTemplateOf, tokenizerDocuments } from '../run/tokenizer-documents.ts'
@@ -81,6 +83,7 @@ class EmbeddedRlTrainer implements RlTrainer {
   readonly #checkpoints: RunCheckpoints
   readonly #gate: SampleGate
   readonly #streak: SkipStreak
+  readonly #flops: FlopsMeter
   #publisher: PolicyPublisher | undefined
   #first = 0
   #firstScheduled = 0
@@ -95,6 +98,7 @@ class EmbeddedRlTrainer implements RlTrainer {
     this.model = model
     this.#parts = parts
     this.#streak = new SkipStreak(setup.outputFolder)
+    this.#flops = new FlopsMeter({ config: model.config, trainsIndexers: config.model.index_kl_weight > 0 })
     this.#gate = new SampleGate({
       profile: config.numerics_profile,
       maxLag: config.max_off_policy_steps,
@@ -202,7 +206,9 @@ class EmbeddedRlTrainer implements RlTrainer {
         'time/broadcast_weights': publishing,
         ...(this.#saveSeconds === null ? {} : { 'time/save_ckpt': this.#saveSeconds }),
         'perf/throughput': report.tokens / seconds,
+        ...this.#flops.values(microBatches, (trained - packed) / 1000),
         'perf/peak_memory': peakBytes / 2 ** 30,
+        ...diskMetrics(rlFolders(setup).checkpoints.root),
       },
     })
     this.#saveSeconds = null

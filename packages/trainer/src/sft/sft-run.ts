@@ -6,6 +6,8 @@ import type { SftConfiguration } from '../configuration/sft-schema.ts'
 import type { DataLoader } from '../data/data-loader.ts'
 import { type DataPosition, dataStart } from '../data/document-source.ts'
 import { opdLoss, sftLoss } from '../loss/policy-loss.ts'
+import { diskMetrics } from '../run/disk-metrics.ts'
+import { FlopsMeter } from '../run/flops-meter.ts'
 import { openModel } from '../run/open-model.ts'
 import { checkpointRoot, RunCheckpoints } from '../run/run-checkpoints.ts'
 import { chatTemplateOf, tokenizerDocuments } from '../run/tokenizer-documents.ts'
@@ -65,6 +67,8 @@ class SftRun {
   private readonly files: FileLayer
   private readonly parts: TrainStepParts
   private readonly checkpoints: RunCheckpoints
+  private readonly checkpointFolder: string
+  private readonly flops: FlopsMeter
   /** Optimiser steps behind the weights, and where the data stands behind them. */
   private step = 0
   private firstScheduled = 0
@@ -88,10 +92,12 @@ class SftRun {
     this.isStopped = isStopped
     this.files = files
     const root = checkpointRoot(config.ckpt, setup.outputFolder, setup.workingDirectory)
+    this.checkpointFolder = join(root, 'checkpoints')
+    this.flops = new FlopsMeter({ config: model.config, trainsIndexers: config.model.index_kl_weight > 0 })
     this.checkpoints = new RunCheckpoints({
       ckpt: config.ckpt,
       profile: config.numerics_profile,
-      folder: { root: join(root, 'checkpoints'), files },
+      folder: { root: this.checkpointFolder, files },
       weights: join(root, 'weights'),
       model,
       state: trainingState(model, optimiser),
@@ -192,7 +198,9 @@ class SftRun {
         'time/load_data': (loaded - begin) / 1000,
         'time/forward_backward': seconds - (loaded - begin) / 1000,
         'perf/throughput': batch.tokens / seconds,
+        ...this.flops.values(batch.microBatches, seconds - (loaded - begin) / 1000),
         'perf/peak_memory': peakBytes / 2 ** 30,
+        ...diskMetrics(this.checkpointFolder),
       },
     })
     return true

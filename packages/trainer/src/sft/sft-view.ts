@@ -59,7 +59,7 @@ export class SftView {
       this.#block.update([parts.join('  ')])
       return
     }
-    const entropy = event.metrics['entropy/all/mean']
+    const { 'entropy/all/mean': entropy, 'perf/mfu': mfu } = event.metrics
     this.#line(
       [
         `Step ${event.step}`,
@@ -70,6 +70,7 @@ export class SftView {
         `LR ${event.learningRate.toExponential(2)}`,
         `Throughput ${round(throughput)} tokens/s`,
         ...(left === undefined ? [] : [`ETA ${duration(left)}`]),
+        ...(mfu === undefined ? [] : [`MFU ${mfu.toFixed(1)}%`]),
         `Peak Mem. ${(event.peakBytes / 2 ** 30).toFixed(2)} GiB`,
       ].join(' | '),
     )

@@ -286,7 +286,7 @@ const stepEvent = (step: number): SftEvent => ({
   learningRate: 1e-3,
   seconds: 0.5,
   peakBytes: 2 ** 30,
-  metrics: { loss: 1.5, 'entropy/all/mean': 2 },
+  metrics: { loss: 1.5, 'entropy/all/mean': 2, 'perf/mfu': 12.34 },
 })
 
 describe('what a run shows', () => {
@@ -321,7 +321,7 @@ describe('what a run shows', () => {
       .split('\n')
     expect(lines).toEqual([
       'Training: 12 parameters, 10 of them trained, 3 rows',
-      'Step 1 | 0.50s | Loss 1.5000 | Entropy 2.0000 | Grad. Norm 0.2500 | LR 1.00e-3 | Throughput 2000 tokens/s | ETA 0:50 | Peak Mem. 1.00 GiB',
+      'Step 1 | 0.50s | Loss 1.5000 | Entropy 2.0000 | Grad. Norm 0.2500 | LR 1.00e-3 | Throughput 2000 tokens/s | ETA 0:50 | MFU 12.3% | Peak Mem. 1.00 GiB',
       'Validation (Step 1) | 0.10s | Loss 2.0000 | 9 tokens',
     ])
   })

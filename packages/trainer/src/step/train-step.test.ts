@@ -202,6 +202,54 @@ test('the report has the norm, the loss per trained token, the load of the exper
   expect(report?.metrics['max_vio/layer_1']).toBeCloseTo((Math.max(...(load ?? [])) * 5) / (2 * tokens) - 1, 12)
 })
 
+test('elements without a gradient are counted among all that are trained: those of experts that got no token', () => {
+  const parts = setUp()
+  const [batch] = cutInto(1)
+  if (batch === undefined) throw new Error('no batch')
+  let expected = Number.NaN
+  const optimiser: Optimiser = {
+    ...parts.optimiser,
+    step() {
+      const trainable = [...parts.model.parameters()].filter(({ isTrainable }) => isTrainable)
+      const all = trainable.flatMap(({ gradient, elements }) =>
+        gradient === null ? new Array<number>(elements).fill(0) : [...(toArray(gradient) as Float32Array)],
+      )
+      expected = all.filter((value) => value === 0).length / all.length
+    },
+  }
+  const report = trainStep({ ...parts, optimiser }, { microBatches: [batch], learningRate: 1, version: 0 })
+  expect(report.metrics['optim/zero_grad_ratio']).toBe(expected)
+  // Rows of the embedding whose token is not there are zero too.
+  const idle = [...(report.expertLoad.get(1) ?? [])].filter((count) => count === 0).length
+  expect(idle).toBeGreaterThan(0)
+  const [experts, unseen] = [idle * 3 * 6 * 12, (19 - new Set(batch.inputIds).size) * 12]
+  const elements = [...parts.model.parameters()].reduce((sum, parameter) => sum + parameter.elements, 0)
+  expect(expected).toBeGreaterThanOrEqual((experts + unseen) / elements)
+  expect(expected).toBeLessThan(0.5)
+  const skipped = trainStep(parts, { microBatches: [rlBatch(1)], learningRate: 1, version: 0 })
+  expect(skipped.metrics).not.toHaveProperty('optim/zero_grad_ratio')
+  parts.end()
+})
+
+test('routers are as sure as their scores say, however the batch is cut: of equal scores the chosen have k / E', () => {
+  const confidences = (...sizes: readonly number[]) => {
+    const [report] = trained(cutInto(...sizes)).reports
+    return Object.entries(report?.metrics ?? {}).filter(([name]) => name.startsWith('routing_confidence/'))
+  }
+  const whole = confidences(7)
+  expect(whole.map(([name]) => name)).toEqual(['layer_1', 'mean', 'min', 'max'].map((name) => `routing_confidence/${name}`))
+  for (const [index, [, value]] of confidences(2, 2, 3).entries()) expect(value).toBeCloseTo(whole[index]?.[1] ?? Number.NaN, 6)
+  for (const [, value] of whole) expect(value).toBeGreaterThan(2 / 5)
+  for (const recompute of [false, true]) {
+    const parts = setUp({ recompute })
+    const gate = parts.model.weights.get('model.layers.1.mlp.gate.weight')
+    if (gate !== undefined) write(gate.value, new Float32Array(gate.elements))
+    const { metrics } = trainStep(parts, { microBatches: cutInto(3, 4), learningRate: 1, version: 0 })
+    expect(metrics['routing_confidence/mean']).toBeCloseTo(2 / 5, 10)
+    parts.end()
+  }
+})
+
 test('clipping scales to the norm and changes nothing below it', () => {
   const seen: number[] = []
   for (const maxNorm of [null, 1e-3, 1e9]) {

@@ -1,10 +1,20 @@
 import { type MicroBatch, type TrainingMode, TrilithonError } from '@trilithon/core'
 import { createPackedContext, type Model } from '@trilithon/models'
-import { type BackwardSeed, fromArray, gradientNorm, type Optimiser, record, type Tensor, toArray } from '@trilithon/tensor'
+import {
+  type BackwardSeed,
+  countZeroGradients,
+  fromArray,
+  gradientNorm,
+  type Optimiser,
+  record,
+  type Tensor,
+  toArray,
+} from '@trilithon/tensor'
 import type { Loss } from '../loss/loss.ts'
 import { LossMetrics } from '../loss/loss-metrics.ts'
 import { countLossTokens, lossDenominator, microBatchLoss } from '../loss/micro-batch-loss.ts'
 import { ExpertLoad } from './expert-load.ts'
+import { RoutingConfidence } from './routing-confidence.ts'
 import { type BadSample, samplesOf } from './skipped-samples.ts'
 
 export interface TrainStepParts {
@@ -45,6 +55,7 @@ export interface TrainStepReport {
 interface Accumulated {
   readonly metrics: LossMetrics
   readonly load: ExpertLoad
+  readonly confidence: RoutingConfidence
   readonly denominator: number
   readonly indexTokens: number
   loss: number
@@ -62,12 +73,13 @@ export function trainStep(parts: TrainStepParts, { microBatches, learningRate, v
   const totals: Accumulated = {
     metrics: new LossMetrics(version),
     load: new ExpertLoad(),
+    confidence: new RoutingConfidence(),
     denominator: lossDenominator(lossTokens),
     indexTokens: Math.max(1, indexTokens),
     loss: 0,
     indexLoss: 0,
   }
-  const report = (skipped: TrainStepReport['skipped'], norm: number): TrainStepReport => ({
+  const report = (skipped: TrainStepReport['skipped'], norm: number, more: Record<string, number> = {}): TrainStepReport => ({
     skipped,
     loss: totals.loss,
     tokens: indexTokens,
@@ -76,9 +88,11 @@ export function trainStep(parts: TrainStepParts, { microBatches, learningRate, v
     metrics: {
       ...totals.metrics.values(),
       ...totals.load.values(),
+      ...totals.confidence.values(),
       ...(parts.indexKlWeight > 0 ? { 'index_kl/mean': totals.indexLoss / totals.indexTokens } : {}),
       'optim/lr': learningRate,
       'optim/grad_norm': norm,
+      ...more,
     },
     expertLoad: totals.load.counts,
   })
@@ -91,8 +105,9 @@ export function trainStep(parts: TrainStepParts, { microBatches, learningRate, v
       const samples = samplesWithBadGradients(parts, microBatches, totals)
       return report({ reason: 'a gradient is not finite', samples }, Number.NaN)
     }
+    const { zeros, elements } = countZeroGradients(model.parameters())
     optimiser.step({ learningRate, gradientScale: scale })
-    return report(null, norm)
+    return report(null, norm, { 'optim/zero_grad_ratio': zeros / Math.max(1, elements) })
   } finally {
     dropGradients(model)
   }
@@ -123,6 +138,7 @@ export function scoreMicroBatch(
   const context = createPackedContext(batch.sequenceLengths)
   const result = model.forward(batch.inputIds, context, {
     recompute,
+    measureRouting: true,
     ...(batch.routedExperts === undefined ? {} : { routes: batch.routedExperts, selectMissing: true }),
   })
   const { logprobs, entropy } = model.score(result.hidden, shiftLeft(batch.inputIds, 0), {
@@ -162,6 +178,7 @@ function accumulateFinite(parts: TrainStepParts, batch: MicroBatch, totals: Accu
     }
     totals.metrics.add(batch, logprobs, entropies, loss)
     totals.load.add(result.expertStarts)
+    totals.confidence.add(result.chosenShares, batch.inputIds.length)
     for (const sequence of loss.sequences) totals.loss += sequence.loss
     const seeds: BackwardSeed[] = [{ output: scores, gradient: fromArray(scores.dtype, scores.shape, [...shiftLeft(loss.weights, 0)]) }]
     // An idle copy of another micro-batch trains the indexer no more than it trains anything else.
@@ -180,7 +197,15 @@ function accumulateFinite(parts: TrainStepParts, batch: MicroBatch, totals: Accu
 function samplesWithBadGradients(parts: TrainStepParts, batches: readonly MicroBatch[], { denominator, indexTokens }: Accumulated) {
   const found = batches.filter((batch) => {
     dropGradients(parts.model)
-    const alone = { metrics: new LossMetrics(0), load: new ExpertLoad(), denominator, indexTokens, loss: 0, indexLoss: 0 }
+    const alone = {
+      metrics: new LossMetrics(0),
+      load: new ExpertLoad(),
+      confidence: new RoutingConfidence(),
+      denominator,
+      indexTokens,
+      loss: 0,
+      indexLoss: 0,
+    }
     accumulate(parts, batch, alone)
     const { norm, notFinite } = gradientNorm(parts.model.parameters(), null)
     return notFinite > 0 || !Number.isFinite(norm)

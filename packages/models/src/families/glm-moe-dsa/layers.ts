@@ -39,6 +39,7 @@ function expertsOf(config: GlmMoeDsaConfig, weights: LayerWeights, prefix: strin
         groupsKept: config.topKGroups,
         scale: config.routedScalingFactor,
       }),
+    scores: 'sigmoid',
     exchange,
     shared: config.sharedExperts > 0 ? createMlp(weights, `${prefix}.shared_experts`) : null,
   })

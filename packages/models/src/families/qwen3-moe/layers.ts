@@ -20,6 +20,7 @@ export function qwen3MoeLayers(config: Qwen3MoeConfig, weights: LayerWeights, { 
             given: givenRoutes,
             selectMissing,
           }),
+        scores: 'softmax',
         exchange,
         shared: null,
       })
