@@ -84,6 +84,8 @@ describe('init-model', () => {
     expect(readFileSync(join(folder, 'again/config.json'), 'utf8')).toBe(readFileSync(example, 'utf8'))
     await run('init-model', example, '--seed', '4', '--out', 'other')
     expect(weights('other').equals(weights('model'))).toBe(false)
+    await run('init-model', example, '--seed', '3', '--init', 'fan', '--out', 'fan')
+    expect(weights('fan').equals(weights('model'))).toBe(false)
   })
 
   it.each([
@@ -92,6 +94,7 @@ describe('init-model', () => {
     [['model/tokenizer.json', '--out', 'x'], 'MODEL_UNSUPPORTED'],
     [[example, '--out', 'model'], 'OUTPUT_UNUSABLE'],
     [[example, '--out', 'x', '--seed', '1.5'], 'USAGE_INVALID'],
+    [[example, '--out', 'x', '--init', 'xavier'], 'USAGE_INVALID'],
     [[example, '--out', 'x', '--alphabet', 'abcdefghijklmnopqrstuvwxyz'], 'TOKENIZER_INVALID'],
     [[example, '--out', 'x', '--tokenizer', 'nowhere'], 'TOKENIZER_INVALID'],
   ] as const)('%j is refused with %s, and nothing is written', async (argv, code) => {

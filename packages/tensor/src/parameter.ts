@@ -75,13 +75,13 @@ export class Parameter implements ParameterSpec {
     return this
   }
 
-  /** Allocates where needed and writes the starting values, which depend on (seed, name) alone. */
-  initialise(seed: number, dtype: DType = 'f32'): this {
+  /** Allocates where needed and writes the starting values, which depend on (seed, name) alone; `initialiser` stands in for its own. */
+  initialise(seed: number, dtype: DType = 'f32', initialiser = this.initialiser): this {
     const type = this.tensor?.dtype ?? dtype
     if (type !== 'f32' && type !== 'f64') refuse('initialise', this.name, 'dtype f32 or f64', type)
     const { elements } = this
     const array = type === 'f64' ? new Float64Array(elements) : new Float32Array(elements)
-    this.initialiser.fill(array, seed, this.name, 0)
+    initialiser.fill(array, seed, this.name, 0)
     if (this.tensor === null) this.allocate(type)
     write(this.value, array)
     return this

@@ -7,6 +7,7 @@ import type { CommandLineHost } from '../host.ts'
 interface InitModelOptions {
   readonly tokenizer: string
   readonly alphabet: string
+  readonly init: string
   readonly seed: string
   readonly out: string
 }
@@ -32,6 +33,11 @@ export function initModelCommand(host: CommandLineHost, finish: (status: number)
     .requiredOption('--out <folder>', 'folder that is written; it must not exist')
     .option('--tokenizer <which>', 'chars for one token per character, or a folder whose tokeniser is copied', 'chars')
     .option('--alphabet <letters>', 'characters of the tokeniser chars, beside the separator =', 'abcdefghijklmnop')
+    .option(
+      '--init <scheme>',
+      'config: all matrices by initializer_range; fan: each by the number of its inputs, for small models',
+      'config',
+    )
     .option('--seed <number>', 'seed of the weights', '0')
     .option('--verbose', 'show stacks and causes of errors')
     .action(async (config: string, options: InitModelOptions) => {
@@ -40,8 +46,8 @@ export function initModelCommand(host: CommandLineHost, finish: (status: number)
     })
 }
 
-async function initModel(config: string, { tokenizer, alphabet, seed, out }: InitModelOptions, host: CommandLineHost): Promise<void> {
-  const { countParameters, createModel, parseModelConfig, saveModel } = await import('@trilithon/models')
+async function initModel(config: string, { tokenizer, alphabet, init, seed, out }: InitModelOptions, host: CommandLineHost): Promise<void> {
+  const { countParameters, createModel, initSchemes, parseModelConfig, saveModel } = await import('@trilithon/models')
   const path = resolve(host.workingDirectory, config)
   const folder = resolve(host.workingDirectory, out)
   if (existsSync(folder))
@@ -49,6 +55,12 @@ async function initModel(config: string, { tokenizer, alphabet, seed, out }: Ini
   const number = Number(seed)
   if (!Number.isSafeInteger(number) || number < 0)
     throw new TrilithonError('USAGE_INVALID', `--seed is ${JSON.stringify(seed)}`, { path: '--seed', hint: 'Give a whole number from 0.' })
+  const scheme = initSchemes.find((name) => name === init)
+  if (scheme === undefined)
+    throw new TrilithonError('USAGE_INVALID', `--init is ${JSON.stringify(init)}`, {
+      path: '--init',
+      hint: `Schemes: ${initSchemes.join(', ')}.`,
+    })
   const text = readConfig(path, config)
   const parsed = parseModelConfig(parseJson(text, config), config)
   const { documents, size } = await tokenizerOf(tokenizer, alphabet, host.workingDirectory)
@@ -57,7 +69,7 @@ async function initModel(config: string, { tokenizer, alphabet, seed, out }: Ini
       path: config,
       hint: `Set vocab_size to at least ${size}.`,
     })
-  const model = createModel(parsed, { seed: number, configText: text })
+  const model = createModel(parsed, { init: scheme, seed: number, configText: text })
   try {
     saveModel(model, folder, { documents })
     host.stdout.write(`wrote ${out}: ${parsed.family}, ${countParameters(model.specs)} parameters, ${size} tokens, seed ${number}\n`)

@@ -1,18 +1,25 @@
 import { join } from 'node:path'
 import { type FileLayer, TrilithonError } from '@trilithon/core'
 import { readTensor } from '@trilithon/native'
-import { scope, viewOf, write } from '@trilithon/tensor'
+import { constant, normal, scope, viewOf, write } from '@trilithon/tensor'
 import { type LoadReport, loadWeights } from '../checkpoint/load-weights.ts'
 import { openCheckpoint } from '../checkpoint/open-checkpoint.ts'
 import { writeCheckpoint } from '../checkpoint/write-checkpoint.ts'
 import type { ModelConfig } from '../config/model-config.ts'
 import { parseModelConfig } from '../config/parse-model-config.ts'
+import { fanInit } from '../fan-init.ts'
 import { nodeFiles } from '../files/node-files.ts'
 import { Model, type ModelOptions } from './model.ts'
 
+/** How random weights begin: with the `initializer_range` of the configuration, or each matrix with a deviation that follows from its inputs. */
+export const initSchemes = ['config', 'fan'] as const
+export type InitScheme = (typeof initSchemes)[number]
+
 export interface CreateModelOptions extends ModelOptions {
-  /** Starting values depend on (seed, name of the weight) alone. */
+  /** Starting values depend on (seed, name of the weight) and `init` alone. */
   readonly seed: number
+  /** `config` unless said otherwise. */
+  readonly init?: InitScheme
   /** `config.json` as text, for `saveModel`. */
   readonly configText?: string
 }
@@ -21,7 +28,16 @@ export interface CreateModelOptions extends ModelOptions {
 export function createModel(config: ModelConfig, options: CreateModelOptions): Model {
   const model = new Model(config, options)
   model.configText = options.configText ?? null
-  return whole(model, () => model.initialise(options.seed))
+  return whole(model, () => (options.init === 'fan' ? initialiseByFan(model, options.seed) : model.initialise(options.seed)))
+}
+
+function initialiseByFan(model: Model, seed: number): Model {
+  for (const spec of model.specs) {
+    const init = fanInit(spec, model.config)
+    const initialiser = init.kind === 'normal' ? normal(init.std) : constant(init.value)
+    model.weights.get(spec.name)?.initialise(seed, model.dtype, initialiser)
+  }
+  return model
 }
 
 export interface LoadModelOptions extends Omit<ModelOptions, 'dtype'> {
