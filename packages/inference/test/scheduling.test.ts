@@ -1,6 +1,7 @@
 /** Who is served when, what a step holds, and that everything is given back. */
 import { liveTensors, scope, viewOf, write } from '@trilithon/tensor'
 import { describe, expect, test } from 'vitest'
+import { iterationBounds } from '../src/engine/shared-stats.ts'
 import { coreOf, submit, tokensOf } from './core.ts'
 import { requestOf } from './running.ts'
 import { packedScores, someIds, tinyModel } from './tiny-models.ts'
@@ -234,5 +235,54 @@ describe('the scheduler', () => {
     const [good, broken] = [run(false), run(true)]
     expect(broken.reasons).toEqual(['length', 'error', 'length', 'length'])
     expect(broken.tokens).toEqual(good.tokens)
+  })
+})
+
+describe('tokens of steps', () => {
+  const iterations = (core: ReturnType<typeof coreOf>) => {
+    const { counts, tokens } = core.stats.read().iterations
+    return {
+      steps: counts.flatMap((count, index) => (count === 0 ? [] : [[iterationBounds[index] ?? Number.POSITIVE_INFINITY, count]])),
+      tokens,
+    }
+  }
+
+  test('count the pieces of prompts that are computed, and what is sampled', () => {
+    const core = coreOf('qwen3', { prefillTokens: 8 })
+    const prompt = someIds(20, 61)
+    submit(core, 1, requestOf(prompt, { sampling: { maxTokens: 4 } }))
+    while (core.step());
+    // 8, 8, 4 with the first sampled token, and three more.
+    expect(iterations(core)).toEqual({
+      steps: [
+        [1, 3],
+        [8, 3],
+      ],
+      tokens: 24,
+    })
+    // The cache has 16 of the prompt (four blocks; the last token is always computed): 4 and one, then three steps of one.
+    submit(core, 2, requestOf(prompt, { sampling: { maxTokens: 4 } }))
+    while (core.step());
+    expect(iterations(core)).toEqual({
+      steps: [
+        [1, 6],
+        [8, 4],
+      ],
+      tokens: 32,
+    })
+    core.dispose()
+  })
+
+  test('do not count again what is computed again', () => {
+    const core = coreOf('qwen3', { blocks: 9, prefixCaching: false })
+    for (const handle of [1, 2, 3]) submit(core, handle, requestOf(someIds(9, 61, handle), { sampling: { maxTokens: 12 } }))
+    while (core.step());
+    const {
+      preemptions,
+      iterations: { tokens },
+    } = core.stats.read()
+    expect(preemptions).toBeGreaterThan(0)
+    expect(tokens).toBe(3 * (9 + 12))
+    core.dispose()
   })
 })

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type RoutedLayout, TrilithonError } from '@trilithon/core'
 import type { Engine, EngineEnd, EngineEvent, EngineInfo, EngineRequest, EngineStats, PauseMode, TokenCandidate } from '../engine/engine.ts'
+import { iterationBounds } from '../engine/shared-stats.ts'
 
 export interface FakeEngineOptions {
   readonly vocabSize?: number
@@ -217,7 +218,7 @@ export function createFakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       return {
         ...{ version, isPaused, running, waiting: sequences.size - running, usedBlocks: running, cachedBlocks: cached.size, ...counts },
         ...{ storeQueries: 0, storeHits: 0, preemptions: 0, finished: { ...finished }, schedulerSeconds: 0, stepSeconds: 0 },
-        ...{ idleMs: 0, oldestVersionServed: version },
+        ...{ iterations: { counts: [...iterationBounds.keys(), iterationBounds.length], tokens: 777 }, idleMs: 0, oldestVersionServed: version },
       }
     },
     async dispose() {

@@ -291,9 +291,14 @@ export class EngineCore {
 
   #takeSampled({ sequences, counts }: Batch, sampling: readonly Sequence[], { tokens, logprobs, candidates }: Sampled): void {
     const { version } = this.weights
+    const generatedBefore = this.stats.get('generatedTokens')
+    let promptRows = 0
     for (let index = 0; index < sequences.length; index++) {
       const sequence = sequences[index] as Sequence
-      sequence.computed += counts[index] as number
+      const count = counts[index] as number
+      // A prompt that is computed again, after it lost its pages, is nothing new.
+      if (!sequence.hasPromptEvent) promptRows += Math.min(count, sequence.promptLength - sequence.computed)
+      sequence.computed += count
     }
     for (let index = 0; index < sampling.length; index++) {
       const sequence = sampling[index] as Sequence
@@ -306,6 +311,7 @@ export class EngineCore {
       if (list !== undefined) this.#report.addCandidates(list)
       this.#endIfDone(sequence, token)
     }
+    this.stats.noteIteration(promptRows + this.stats.get('generatedTokens') - generatedBefore)
   }
 
   /** The prompt is computed: says so, and gives the token that came with it. True where that token ends the request. */

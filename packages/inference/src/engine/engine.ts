@@ -136,6 +136,8 @@ export interface EngineStats {
   /** Processor time of the scheduler without the model, and of everything. */
   readonly schedulerSeconds: number
   readonly stepSeconds: number
+  /** Steps by their tokens (of prompts that were computed, and sampled): of at most each of `iterationBounds`, then of more. And the tokens of all. */
+  readonly iterations: { readonly counts: readonly number[]; readonly tokens: number }
   /** Milliseconds since the engine last finished a step or had nothing to do. */
   readonly idleMs: number
   /** Oldest version whose KV a request was served, since the last look; null where none was. */

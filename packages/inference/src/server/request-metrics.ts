@@ -1,5 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { EngineInfo, EngineStats } from '../engine/engine.ts'
+import { iterationBounds } from '../engine/shared-stats.ts'
+import { CountedHistogram } from './counted-histogram.ts'
 import type { Completion, Generation, GenerationObserver } from './generation.ts'
 import type { StatsReader, StatsView } from './stats-reader.ts'
 
@@ -54,6 +56,7 @@ export class RequestMetrics implements GenerationObserver {
   readonly #prefill: Histogram
   readonly #promptTokens: Histogram
   readonly #generatedTokens: Histogram
+  readonly #iterations: CountedHistogram
 
   constructor({ model, info, stats }: { readonly model: string; readonly info: EngineInfo; readonly stats: StatsReader }) {
     this.#info = info
@@ -77,6 +80,10 @@ export class RequestMetrics implements GenerationObserver {
     )
     this.#promptTokens = histogram('vllm:request_prompt_tokens', 'Tokens of prompts.', tokenBuckets)
     this.#generatedTokens = histogram('vllm:request_generation_tokens', 'Tokens of completions.', tokenBuckets)
+    this.#iterations = new CountedHistogram({
+      ...{ name: 'vllm:iteration_tokens_total', help: 'Tokens of a step: of prompts that were computed, and sampled.' },
+      ...{ labels: this.#labels, bounds: iterationBounds, registry: this.#registry },
+    })
     new Counter({
       ...{ name: 'vllm:request_success_total', help: 'Completions that have ended, by reason.', registers },
       labelNames: [...labelNames, 'finished_reason'],
@@ -105,6 +112,7 @@ export class RequestMetrics implements GenerationObserver {
     for (const [name, [, value]] of Object.entries(counters)) this.#count(name, this.#labels, value(stats))
     for (const [finished_reason, count] of Object.entries(stats.finished))
       this.#count('vllm:request_success_total', { ...this.#labels, finished_reason }, count)
+    this.#iterations.set(stats.iterations.counts, stats.iterations.tokens)
     const { user, system } = process.cpuUsage()
     this.#gauge('process_resident_memory_bytes').set(process.memoryUsage.rss())
     this.#count('process_cpu_seconds_total', {}, (user + system) / 1e6)

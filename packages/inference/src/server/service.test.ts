@@ -98,6 +98,10 @@ describe('metrics', () => {
     expect(value('vllm:request_prompt_tokens_sum')).toBe(160)
     const times = ['queue', 'prefill'].map((name) => value(`vllm:request_${name}_time_seconds_sum`))
     expect([...times, value('vllm:request_queue_time_seconds_count')]).toEqual([0.5, 1, 2])
+    // The fake has 0 steps of at most 1 token, 1 of at most 8, 2 of at most 16, …, and 13 of more than 16,384.
+    const steps = (bound: string) => value('vllm:iteration_tokens_total_bucket', `le="${bound}"`)
+    expect(['1', '8', '16', '32', '16384'].map(steps)).toEqual([0, 1, 3, 6, 78])
+    expect([steps('\\+Inf'), value('vllm:iteration_tokens_total_count'), value('vllm:iteration_tokens_total_sum')]).toEqual([91, 91, 777])
     expect(value('vllm:kv_cache_usage_perc')).toBe(0)
     expect(text).toMatch(/vllm:cache_config_info\{.*block_size="16",num_gpu_blocks="1024"/)
     expect(text).toContain('model_name="m"')
