@@ -144,6 +144,45 @@ describe('routed experts', () => {
     expect(pairs.every(([a = 9, b = 9]) => a !== b && a < 6 && b < 6)).toBe(true)
   })
 
+  // known-faults F73: whatever a step's buffers begin with, a longer prompt has its rows, at once or in pieces.
+  test.each([1, 255, 256, 257, 500])('a prompt of %d tokens that is computed in one step', async (length) => {
+    const large = await createEngine({
+      modelFolder: folders.model('qwen3_moe', 5),
+      ...{ thread: 'here', blockSize: 4, maxModelLen: 512, prefillTokens: 512, routedExperts: true },
+    })
+    const [prompt, own] = [someIds(length, 61, 13), tinyModel('qwen3_moe', 5)]
+    const { end, tokens } = await generate(large, requestOf(prompt, { routedExpertsFrom: 0, sampling: { maxTokens: 2 } }))
+    expect(large.stats().steps).toBe(2)
+    expect(end?.routedExperts?.shape[0]).toBe(length + 1)
+    const all = packedScores(own, [...prompt, ...tokens]).routes?.data
+    expect([...(end?.routedExperts?.data ?? [])]).toEqual([...(all?.subarray(0, (length + 1) * 4) ?? [])])
+    own.dispose()
+    await large.dispose()
+  })
+
+  // known-faults F76: rows of the parts of an answer, one behind the other, are those of the whole.
+  test('an answer that is aborted and gone on with, twice, has every row once', async () => {
+    const prompt = someIds(9, 61, 17)
+    let ids = prompt
+    let rows: number[] = []
+    for (const parts of [3, 4, 0]) {
+      const request = requestOf(ids, {
+        routedExpertsFrom: rows.length / 4,
+        salt: 'parts',
+        sampling: { maxTokens: prompt.length + 20 - ids.length },
+      })
+      const { tokens, end } = await generate(engine, request, (answer) => {
+        if (parts > 0 && answer.tokens.length === parts) engine.abort([request.id])
+      })
+      expect(end?.reason).toBe(parts > 0 ? 'abort' : 'length')
+      rows = [...rows, ...(end?.routedExperts?.data ?? [])]
+      ids = [...ids, ...tokens]
+      expect(rows.length / 4).toBe(ids.length - 1)
+    }
+    expect(ids.length).toBe(prompt.length + 20)
+    expect(rows).toEqual([...(packedScores(model, ids).routes?.data.subarray(0, rows.length) ?? [])])
+  })
+
   // known-faults 89: rows that come from the cache are those of its tokens.
   test('a prefix from the cache has its true rows', async () => {
     const prompt = someIds(18, 61, 31)

@@ -1,13 +1,16 @@
 /** Blocks that leave and come back: bit for bit with their rows of experts, and whatever a store does wrong costs a computation and nothing else. */
+import { createHash } from 'node:crypto'
 import { memoryKVStore } from '@trilithon/builtin'
 import { type KVStore, silentLogger } from '@trilithon/core'
 import { kvElementsPerToken } from '@trilithon/models'
 import { recordingLogger } from '@trilithon/testing'
 import { afterAll, expect, test } from 'vitest'
+import { BlockCourier } from '../src/engine/block-courier.ts'
+import { blockName } from '../src/engine/block-manager.ts'
 import { createEngine } from '../src/engine/create-engine.ts'
 import type { Engine, EngineRequest } from '../src/engine/engine.ts'
 import { type Answer, bitsOf, generate, requestOf } from './running.ts'
-import { packedScores, someIds, TestFolders, tinyModel } from './tiny-models.ts'
+import { packedScores, someIds, TestFolders, tinyFamilies, tinyModel } from './tiny-models.ts'
 
 const folders = new TestFolders()
 const model = tinyModel('qwen3_moe', 1)
@@ -240,4 +243,121 @@ test('imported blocks: those that are whole and of this prompt are used, the oth
   const ended = await ask(engine, { imported: { blocks, firstToken }, sampling: { ...requestOf([1]).sampling, stopIds: [id] } })
   expect([ended.tokens, ended.end?.reason, ended.end?.stopId, ended.end?.routedExperts?.shape[0]]).toEqual([[id], 'stop', id, 33])
   await engine.dispose()
+})
+
+// known-faults G94: prefix cache, KV store, rows of experts, second layouts of the weights, and whatever else an engine may keep.
+test.each(tinyFamilies)('%s: after new weights and a reset an engine answers as one that never had others', async (family) => {
+  const model = tinyModel(family, 1)
+  const kvBytes = 24 * 4 * 4 * kvElementsPerToken(model.config)
+  model.dispose()
+  const stores = [await memoryStore(), await memoryStore()]
+  const started = (store: KVStore | undefined, modelFolder: string) =>
+    createEngine({
+      ...{ modelFolder, kvBytes, thread: 'here', blockSize: 4, maxModelLen: 80, routedExperts: family !== 'qwen3' },
+      ...{ store: store ?? null, slots: { leaving: 64, coming: 32 } },
+    })
+  const answers = async (engine: Engine) => {
+    const prompts = [someIds(33, 61, 5), someIds(60, 61, 6), someIds(33, 61, 5), someIds(70, 61, 7), [...someIds(33, 61, 5), 1, 2, 3]]
+    const all = []
+    for (const [index, prompt] of prompts.entries()) {
+      const changes = {
+        salt: 'one',
+        logprobs: 2,
+        ...(family === 'qwen3' ? {} : { routedExpertsFrom: 0 }),
+        ...(index === 4 ? { promptLogprobs: 1 } : {}),
+      }
+      const {
+        tokens,
+        logprobs,
+        candidates,
+        prompt: event,
+        end,
+      } = await generate(engine, requestOf(prompt, { ...changes, sampling: { seed: BigInt(index) } }))
+      const { cachedTokens, storedTokens, promptLogprobs } = event ?? {}
+      all.push({ tokens, logprobs: bitsOf(logprobs), candidates, cachedTokens, storedTokens, promptLogprobs, experts: end?.routedExperts })
+    }
+    return all
+  }
+  const old = await started(stores[0], folders.model(family, 1))
+  await answers(old)
+  const before = await answers(old)
+  expect(before.some(({ cachedTokens = 0 }) => cachedTokens > 0)).toBe(true)
+  expect(before.some(({ storedTokens = 0 }) => storedTokens > 0)).toBe(true)
+  await old.prepareWeights({ version: 1, path: folders.model(family, 2) })
+  await old.exchangeWeights(1)
+  await old.resetPrefixCache({ isExternal: true })
+  const fresh = await started(stores[1], folders.model(family, 2))
+  const after = await answers(old)
+  expect(after).toEqual(await answers(fresh))
+  expect(after[0]?.logprobs).not.toEqual(before[0]?.logprobs)
+  for (const each of [old, fresh]) await each.dispose()
+})
+
+// known-faults G100: many calls at once, of which a twentieth fails.
+test('512 puts and 512 lookups of 32 blocks at once, a twentieth of which fail: each is answered once, with its own blocks, and every slot is free again', async () => {
+  const [calls, blocks, slotBytes] = [512, 32, 64]
+  const layout = {
+    buffer: new SharedArrayBuffer((calls + 8) * blocks * slotBytes),
+    slotBytes,
+    leaving: calls * blocks,
+    coming: 8 * blocks,
+  }
+  const memory = new Uint8Array(layout.buffer)
+  const store = await memoryStore()
+  const failing = (name: 'put' | 'get') => {
+    const call = store[name].bind(store) as (list: never) => Promise<never>
+    let count = 0
+    store[name] = (async (list: never) => {
+      await new Promise((resolve) => setTimeout(resolve, count % 7))
+      if (count++ % 20 === 0) throw new Error('busy')
+      return call(list)
+    }) as never
+  }
+  failing('put')
+  failing('get')
+  const nameOf = (call: number, block: number) =>
+    blockName('', '', new Uint8Array(createHash('sha256').update(`${call}.${block}`).digest()))
+  const written: number[] = []
+  const fetched = new Map<number, number>()
+  let hasEnded: () => void = () => undefined
+  const ended = new Promise<void>((resolve) => {
+    hasEnded = resolve
+  })
+  const log = recordingLogger()
+  const courier = new BlockCourier({
+    ...{ store, layout, profile: 'fp32', format: 'f', log },
+    onWritten: (slots) => written.push(...slots),
+    onFetched({ handle, blocks: found }) {
+      expect(fetched.has(handle)).toBe(false)
+      fetched.set(handle, found.length)
+      for (const [block, { slot }] of found.entries())
+        expect([...memory.subarray(slot * slotBytes, slot * slotBytes + 2)]).toEqual([handle % 251, block])
+      // The engine reads them, and gives their slots back.
+      courier.slotsRead(found.map(({ slot }) => slot))
+      if (fetched.size === calls) hasEnded()
+    },
+  })
+  const versions = { min: 0, max: 0 }
+  const puts = Array.from({ length: calls }, (_, call) =>
+    courier.put(
+      Array.from({ length: blocks }, (_, block) => {
+        const slot = call * blocks + block
+        memory.set([call % 251, block], slot * slotBytes)
+        return { slot, name: nameOf(call, block), versions, experts: null }
+      }),
+    ),
+  )
+  await Promise.all(puts)
+  expect(new Set(written).size).toBe(calls * blocks)
+  expect(written).toHaveLength(calls * blocks)
+  expect(store.stats().blocks).toBe((calls - 26) * blocks)
+  for (let call = 0; call < calls; call++)
+    courier.look({ handle: call, names: Array.from({ length: blocks }, (_, block) => nameOf(call, block)) }, [])
+  await ended
+  const counts = [...fetched.values()]
+  // All blocks of a call or none: of 486 calls that the store has, a twentieth fails again.
+  expect(counts.filter((count) => count === blocks).length).toBe(486 - Math.ceil(486 / 20))
+  expect(counts.filter((count) => count === 0).length).toBe(26 + Math.ceil(486 / 20))
+  expect(courier.inFlight).toBe(0)
+  expect(log.lines.length).toBe(1)
 })
