@@ -6,6 +6,7 @@
 export { type AsyncFile, type AsyncFiles, asyncFiles } from './files/async-files.ts'
 export { type TransportFiles, transportFiles } from './files/transport-files.ts'
 export { decodeMicroBatches, encodeMicroBatches } from './rollouts/micro-batches.ts'
+export { type OpenRolloutsOptions, openRolloutReceiver, openRolloutSender } from './rollouts/open-rollouts.ts'
 export { lastShippedStep, readProgress, rolloutFiles, rolloutStepFolder } from './rollouts/rollout-folder.ts'
 export { createRolloutReceiver, type RolloutReceiver } from './rollouts/rollout-receiver.ts'
 export { createRolloutSender, type RolloutSender } from './rollouts/rollout-sender.ts'

@@ -19,6 +19,10 @@ export const goldenSample: Sample = {
   routedExperts: { data: Uint8Array.of(0, 1, 2, 3, 4, 5, 0, 0), shape: [4, 1, 2], dtype: 'uint8' },
 }
 
+/** A batch of step 7 with the golden sample, written by prime-rl's own structs: specification of 0.6.0, section 1.3. */
+export const goldenBatch =
+  '93919e92010292c2c29203cd012c92c3c292cbbfe0000000000000cb000000000000000092cb3ff0000000000000cb3ff0000000000000a165c0cb3fd0000000000000cb3ff0000000000000c093c408000102030405000093040102a575696e7438c0a2726c07c0'
+
 /** The micro-batch of prime-rl's golden vector. Its rewards differ within a sequence there; ours are one per sequence. */
 export const goldenMicroBatch: MicroBatch = {
   inputIds: Uint32Array.of(1, 2),

@@ -60,21 +60,31 @@ export const TokenizerTable = z.strictObject({
     .describe('Chat template, as text or as the path of a file; null takes that of the tokeniser.'),
 })
 
+/** prime-rl has its micro-batches on the two ports between. */
+const statePortOffset = 3
+
+/** Ports that a trainer listens on for batches over sockets: they come in on the first, on the second it says what it lacks. */
+export const rolloutPorts = (port: number): readonly [batches: number, state: number] => [port, port + statePortOffset]
+
 /** How batches travel from orchestrator to trainer. */
 export const RolloutTransport = z
   .discriminatedUnion('type', [
     z.strictObject({ type: z.literal('filesystem').describe('Files below the output folder.') }),
-    z
-      .strictObject({
-        type: z.literal('zmq').describe('ZeroMQ sockets.'),
-        host: z.string().min(1).default('localhost').describe('Host that the trainer listens on and the orchestrator connects to.'),
-        port: z.int().min(1).max(65535).default(5555).describe('TCP port of the socket.'),
-        hwm: z.int().min(1).default(10).describe('Messages that may wait in a socket before the sender is held.'),
-      })
-      .meta({ unavailable: 'Batches travel as files.' }),
+    z.strictObject({
+      type: z.literal('zmq').describe('ZeroMQ sockets; batches lie below the output folder of the orchestrator besides.'),
+      host: z.string().min(1).default('localhost').describe('Host that the trainer listens on and the orchestrator connects to.'),
+      port: z
+        .int()
+        .min(1)
+        .max(65535 - statePortOffset)
+        .default(5555)
+        .describe('TCP port of the batches; the trainer listens on the third one behind it besides.'),
+      hwm: z.int().min(1).default(10).describe('Batches that may wait for the trainer before the orchestrator is held.'),
+    }),
   ])
   .prefault({ type: 'filesystem' })
   .describe('How batches travel from orchestrator to trainer; the same on both sides.')
+export type RolloutTransport = z.output<typeof RolloutTransport>
 
 export const HeartbeatTable = z
   .strictObject({ url: z.string().min(1).describe('Fetched with GET at every step.') })

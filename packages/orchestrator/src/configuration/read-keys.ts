@@ -45,6 +45,7 @@ export const orchestratorReadKeys: Readonly<Record<'orchestrator', readonly stri
     ...filters('pre_batch_filters'),
     ...filters('post_batch_filters'),
     ...at('log', 'level json_logging vf_level log_data interval'),
+    ...at('rollout_transport[zmq]', 'host port hwm'),
     ...at('ckpt', 'interval resume_step wait_for_weights_timeout keep_last keep_interval'),
   ],
 }

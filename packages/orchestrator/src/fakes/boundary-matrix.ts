@@ -1,8 +1,9 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { lagOf, type Router, type Sample } from '@trilithon/core'
-import { lastShippedStep, latestVersion, readProgress, rolloutFiles, rolloutStepFolder } from '@trilithon/transport'
+import { lagOf, type RolloutTransport, type Router, rolloutPorts, type Sample } from '@trilithon/core'
+import { lastShippedStep, latestVersion, openRolloutSender, readProgress, rolloutFiles, rolloutStepFolder } from '@trilithon/transport'
 import { findProgress } from '../progress/resume.ts'
 import { type Clock, systemClock } from '../run/clock.ts'
 import { Orchestrator } from '../run/orchestrator.ts'
@@ -10,19 +11,35 @@ import type { OrchestratorParts } from '../run/orchestrator-parts.ts'
 import { fraction } from '../source/random.ts'
 import { createRunFiles } from '../start/run-files.ts'
 import { FakeEngines, FakePool, fakeParts } from './fake-world.ts'
-import { type CreateMatrixTrainer, fileTransport } from './file-trainer.ts'
+import { type CreateMatrixTrainer, matrixTransport } from './file-trainer.ts'
 
 export interface MatrixCase {
   readonly steps: number
   readonly level: number
   readonly bound: number
   readonly isResume: boolean
+  readonly transport: RolloutTransport['type']
 }
 
-/** 3 numbers of steps x 3 levels x 3 bounds x fresh or resumed. */
-export const matrixCases: readonly MatrixCase[] = [1, 2, 3].flatMap((steps) =>
-  [0, 1, 2].flatMap((level) => [0, 1, 8].flatMap((bound) => [false, true].map((isResume) => ({ steps, level, bound, isResume })))),
-)
+const bounds = [0, 1, 8] as const
+const three = [0, 1, 2] as const
+
+/** Batches as files: 3 numbers of steps x 3 levels x 3 bounds x fresh or resumed. Over sockets: nine of these, in which every pair of values of two columns occurs. */
+export const matrixCases: readonly MatrixCase[] = [
+  ...three.flatMap((steps) =>
+    three.flatMap((level) =>
+      bounds.flatMap((bound) =>
+        [false, true].map((isResume) => ({ steps: steps + 1, level, bound, isResume, transport: 'filesystem' as const })),
+      ),
+    ),
+  ),
+  ...three.flatMap((steps) =>
+    three.map((level) => ({
+      ...{ steps: steps + 1, level, bound: bounds[(steps + level) % 3] ?? 0, isResume: (steps + 2 * level) % 3 > 0 },
+      transport: 'zmq' as const,
+    })),
+  ),
+]
 
 export interface MatrixResult {
   /** Samples by the step that they were trained in, over both runs. */
@@ -68,6 +85,25 @@ export async function runMatrixCase(
   }
 }
 
+/** Two batches may wait for the trainer, so that the orchestrator is held at times. */
+async function transportOf({ transport }: MatrixCase): Promise<RolloutTransport> {
+  return transport === 'filesystem' ? { type: transport } : { type: transport, host: '127.0.0.1', port: await freePort(), hwm: 2 }
+}
+
+/** Free now, with the one that the transport takes beside it. */
+async function freePort(): Promise<number> {
+  const isFree = (port: number) =>
+    new Promise<boolean>((resolve) => {
+      const server = createServer()
+      server.once('error', () => resolve(false))
+      server.listen({ host: '127.0.0.1', port, exclusive: true }, () => server.close(() => resolve(true)))
+    })
+  for (;;) {
+    const port = 11_000 + Math.floor(Math.random() * 20_000)
+    if ((await Promise.all(rolloutPorts(port).map(isFree))).every(Boolean)) return port
+  }
+}
+
 interface BothOptions {
   readonly run: string
   readonly folder: string
@@ -91,9 +127,11 @@ async function runBoth(one: MatrixCase, { run, folder, steps: maxSteps, from: fi
     }),
   })
   const { level: maxAsyncLevel, bound: maxOffPolicySteps, isResume } = one
-  const transport = fileTransport(folder)
   const checkpoints = join(folder, 'checkpoints')
   const rollouts = join(folder, 'rollouts')
+  const transport = await transportOf(one)
+  const sender = await openRolloutSender({ transport, rollouts, firstStep })
+  const between = matrixTransport(folder, sender)
   const resumed = !isResume
     ? null
     : findProgress({
@@ -108,9 +146,9 @@ async function runBoth(one: MatrixCase, { run, folder, steps: maxSteps, from: fi
     ...fakeParts({
       ...{ clock, engines, pools: [pool], groupSize: 2 },
       settings: { maxSteps, maxAsyncLevel, maxOffPolicySteps, batchSize: 4, maxInflight: 6, checkpointInterval: 1 },
-      ...{ trainer: transport, router: createRouter() },
+      ...{ trainer: between, router: createRouter() },
     }),
-    ...transport,
+    ...between,
     files: createRunFiles(folder, {
       interval: 1,
       resume_step: null,
@@ -121,12 +159,16 @@ async function runBoth(one: MatrixCase, { run, folder, steps: maxSteps, from: fi
     }),
     ...{ progress: resumed?.progress ?? null, isResume },
   }
-  const trainer = createTrainer({ run, folder, firstStep, maxSteps: to })
+  const trainer = createTrainer({ run, folder, firstStep, maxSteps: to, transport })
   const controller = new AbortController()
   const end = (error: unknown) => {
     controller.abort()
     throw error
   }
-  await Promise.all([trainer.run(controller.signal).catch(end), new Orchestrator(parts).run(controller.signal).catch(end)])
+  try {
+    await Promise.all([trainer.run(controller.signal).catch(end), new Orchestrator(parts).run(controller.signal).catch(end)])
+  } finally {
+    await sender.dispose()
+  }
   return { trained: trainer.trained, engines }
 }

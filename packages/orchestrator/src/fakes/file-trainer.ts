@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import type { Sample } from '@trilithon/core'
-import { createRolloutReceiver, createRolloutSender, createWeightsPublisher, versionFolder, watchVersions } from '@trilithon/transport'
+import type { RolloutTransport, Sample } from '@trilithon/core'
+import { createWeightsPublisher, openRolloutReceiver, type RolloutSender, versionFolder, watchVersions } from '@trilithon/transport'
 import type { OrchestratorParts } from '../run/orchestrator-parts.ts'
 
 /** What a trainer is to the boundary matrix: it takes batches from the run folder, trains, and publishes versions there. The real one is put in its place. */
@@ -17,13 +17,18 @@ export interface MatrixTrainerOptions {
   readonly folder: string
   readonly firstStep: number
   readonly maxSteps: number
+  /** How batches come. */
+  readonly transport: RolloutTransport
 }
 
 export type CreateMatrixTrainer = (options: MatrixTrainerOptions) => MatrixTrainer
 
-/** The transport of files between orchestrator and trainer. */
-export const fileTransport = (folder: string): Pick<OrchestratorParts, 'sender' | 'watchVersions' | 'folderOf'> => ({
-  sender: createRolloutSender(join(folder, 'rollouts')),
+/** Batches by the sender, weights by files. */
+export const matrixTransport = (
+  folder: string,
+  sender: RolloutSender,
+): Pick<OrchestratorParts, 'sender' | 'watchVersions' | 'folderOf'> => ({
+  sender,
   watchVersions: (onVersion, options) => watchVersions(join(folder, 'broadcasts'), onVersion, options),
   folderOf: (version) => versionFolder(join(folder, 'broadcasts'), version),
 })
@@ -33,22 +38,25 @@ export interface FileBatch {
   readonly samples: readonly Sample[]
 }
 
-/** Takes the batches of a run's folder in order, until the last one or the signal. */
+/** Takes the batches of a run in order, until the last one or the signal. */
 export async function takeBatches(
-  { folder, firstStep, maxSteps }: Pick<MatrixTrainerOptions, 'folder' | 'firstStep' | 'maxSteps'>,
+  { folder, firstStep, maxSteps, transport }: Omit<MatrixTrainerOptions, 'run'>,
   signal: AbortSignal,
   train: (batch: FileBatch) => Promise<void>,
 ): Promise<void> {
-  const receiver = createRolloutReceiver(join(folder, 'rollouts'), firstStep)
+  const receiver = await openRolloutReceiver({ transport, rollouts: join(folder, 'rollouts'), firstStep })
   try {
     for (let step = firstStep; step < maxSteps && !signal.aborted; step++) await train(await receiver.next(signal))
   } catch (error) {
     if (!signal.aborted) throw error
+  } finally {
+    await receiver.dispose()
   }
 }
 
 /** A trainer that learns nothing: real files, one weight that is the version. */
-export const fakeFileTrainer: CreateMatrixTrainer = ({ folder, firstStep, maxSteps }) => {
+export const fakeFileTrainer: CreateMatrixTrainer = (options) => {
+  const { folder, firstStep } = options
   const trained: FileBatch[] = []
   return {
     trained,
@@ -60,7 +68,7 @@ export const fakeFileTrainer: CreateMatrixTrainer = ({ folder, firstStep, maxSte
       try {
         const publish = (version: number) => publisher.publish(version, (_, __, into) => into.fill(version))
         if (firstStep > 0) await publish(firstStep)
-        await takeBatches({ folder, firstStep, maxSteps }, signal, async (batch) => {
+        await takeBatches(options, signal, async (batch) => {
           trained.push(batch)
           await publish(batch.step + 1)
         })

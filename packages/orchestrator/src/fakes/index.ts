@@ -19,9 +19,9 @@ export {
   type CreateMatrixTrainer,
   type FileBatch,
   fakeFileTrainer,
-  fileTransport,
   type MatrixTrainer,
   type MatrixTrainerOptions,
+  matrixTransport,
   takeBatches,
 } from './file-trainer.ts'
 export { type RunStepsOptions, runSteps } from './run-steps.ts'

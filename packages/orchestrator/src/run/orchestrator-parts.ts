@@ -49,7 +49,10 @@ export interface OrchestratorParts {
   readonly fleet: LiveFleet
   readonly admin: EngineAdmin
   readonly facts: RequestFacts
-  readonly sender: { send(step: number, samples: readonly Sample[], progress: object): Promise<void> }
+  readonly sender: {
+    /** Resolves when the batch is safe, and not too many wait for the trainer. The signal ends that waiting. */
+    send(step: number, samples: readonly Sample[], progress: object, signal?: AbortSignal): Promise<void>
+  }
   /** Calls `onVersion` with new versions, waiting for it, until the signal aborts. */
   readonly watchVersions: (
     onVersion: (version: PolicyVersion) => Promise<void>,

@@ -204,12 +204,12 @@ export class Orchestrator {
       if (settings.maxSteps !== null && state.step >= settings.maxSteps) return this.#drain(signal)
       this.#sink.dropStale((oldest) => this.#gate.isStale(oldest))
       const cohort = this.#cohort()
-      if (cohort !== undefined && this.#gate.mayShip) await this.#shipBatch(this.#sink.take(cohort))
+      if (cohort !== undefined && this.#gate.mayShip) await this.#shipBatch(this.#sink.take(cohort), signal)
       else await this.#wake.next()
     }
   }
 
-  async #shipBatch(rollouts: readonly TrainRollout[]): Promise<void> {
+  async #shipBatch(rollouts: readonly TrainRollout[], signal: AbortSignal): Promise<void> {
     const { settings, postFilters, files, sender, clock, report, log } = this.#parts
     const { state } = this.#gate
     const { step } = state
@@ -233,7 +233,7 @@ export class Orchestrator {
     const progress = this.#progress(step + 1)
     await files.saveRecords(step, 'train_rollouts.jsonl', records)
     const sentMs = clock.nowMs()
-    await sender.send(step, samples, progress)
+    await sender.send(step, samples, progress, signal)
     // Right after the send: lead counts this batch from here on.
     state.step = step + 1
     this.#isSending = false

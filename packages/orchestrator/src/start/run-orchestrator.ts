@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { type Logger, type Router, TrilithonError } from '@trilithon/core'
 import type { EnvironmentPool } from '@trilithon/environments'
 import { createReporter, type PlainError, type Reporter, type ViewOutput } from '@trilithon/monitor'
-import { createRolloutSender, versionFolder, watchVersions } from '@trilithon/transport'
+import { openRolloutSender, versionFolder, watchVersions } from '@trilithon/transport'
 import { Dispatcher, type RequestFacts } from '../dispatch/dispatcher.ts'
 import type { EvalResult } from '../evals/eval-runs.ts'
 import { runEvaluation } from '../evals/run-evaluation.ts'
@@ -13,6 +13,7 @@ import { Orchestrator } from '../run/orchestrator.ts'
 import type { RunSettings } from '../run/orchestrator-parts.ts'
 import { sourceSeed } from '../source/task-source.ts'
 import { clientHeaders, connectEngines, serveFirstVersion } from './engine-connection.ts'
+import { type HandOverOptions, handOver } from './hand-over.ts'
 import { openEvalEnvironments, openTrainEnvironments } from './open-environments.ts'
 import { type OrchestratorSetup, orchestratorFolders, stateFields } from './orchestrator-setup.ts'
 import { createRunFiles } from './run-files.ts'
@@ -38,12 +39,14 @@ export async function runOrchestrator(options: OrchestratorStartOptions): Promis
     ...{ role, output, log, json: config.log.json_logging, firstStep: resume?.progress.step ?? 0 },
     file: join(orchestratorFolders(outputFolder).run, 'metrics', `${role}.jsonl`),
   })
+  const { broadcasts, rollouts } = orchestratorFolders(outputFolder)
   return reportedBy(reporter, signal, async () => {
-    await withConnection(options, async ({ admin, fleet, pools, facts }) => {
+    // First of all: a trainer may go on with the batches that were shipped before.
+    const sender = await openRolloutSender({ transport: config.rollout_transport, rollouts, firstStep: resume?.step ?? 0, log })
+    const work = withConnection(options, async ({ admin, fleet, pools, facts }) => {
       const environments = { setup, log, onPool: (pool: EnvironmentPool) => void pools.push(pool) }
       const train = await openTrainEnvironments(environments)
       const evals = await openEvalEnvironments(environments)
-      const { broadcasts, rollouts } = orchestratorFolders(outputFolder)
       const timeoutS = config.ckpt?.wait_for_weights_timeout ?? config.student.client.wait_for_ready_timeout
       const version = await serveFirstVersion({
         ...{ fleet, admin, clock, log, signal, broadcasts, timeoutS },
@@ -54,7 +57,7 @@ export async function runOrchestrator(options: OrchestratorStartOptions): Promis
         ...{ settings: settingsOf(setup), train, evals, router: options.router, fleet, admin, facts, clock, log, version },
         preFilters: createFilters(config.pre_batch_filters, setup.vocabSize),
         postFilters: createFilters(config.post_batch_filters, setup.vocabSize),
-        sender: createRolloutSender(rollouts),
+        sender,
         watchVersions: (onVersion, watch) => watchVersions(broadcasts, onVersion, watch),
         folderOf: (one) => versionFolder(broadcasts, one),
         files: createRunFiles(outputFolder, config.ckpt),
@@ -64,6 +67,14 @@ export async function runOrchestrator(options: OrchestratorStartOptions): Promis
       })
       await orchestrator.run(signal)
     })
+    try {
+      await work
+      const onWait = () => reporter.report({ kind: 'status', role, state: 'waiting until the trainer has all batches', values: {} })
+      const watch: HandOverOptions['watch'] = (onVersion, more) => watchVersions(broadcasts, onVersion, more)
+      if (config.max_steps !== null) await handOver({ sender, watch, steps: config.max_steps, signal, onWait })
+    } finally {
+      await sender.dispose()
+    }
   })
 }
 

@@ -1,14 +1,25 @@
 import { stickyRouter } from '@trilithon/builtin'
 import type { Router } from '@trilithon/core'
-import { describe, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { matrixCases, runMatrixCase } from '../../src/fakes/boundary-matrix.ts'
 import { fakeFileTrainer } from '../../src/fakes/file-trainer.ts'
 
 const createRouter = () => stickyRouter.create({ config: {} } as never) as Router
 
+it('over sockets every pair of values occurs', () => {
+  const rows = matrixCases
+    .filter(({ transport }) => transport === 'zmq')
+    .map(({ steps, level, bound, isResume }) => [steps, level, bound, isResume])
+  for (const one of [0, 1, 2, 3])
+    for (const other of [0, 1, 2, 3].slice(one + 1)) {
+      const values = (column: number) => new Set(rows.map((row) => row[column])).size
+      expect(new Set(rows.map((row) => `${row[one]} ${row[other]}`)).size).toBe(values(one) * values(other))
+    }
+})
+
 // About 14 s: mostly waiting for files. Concurrent cases.
 describe('first step, last step, resume: orchestrator and trainer over the files of a run', () => {
-  it.concurrent.for(matrixCases)('$steps steps, level $level, bound $bound, resumed $isResume', async (one, { expect }) => {
+  it.concurrent.for(matrixCases)('$transport, $steps steps, level $level, bound $bound, resumed $isResume', async (one, { expect }) => {
     const { trained, lags, version, pausedAtEnd } = await runMatrixCase(one, fakeFileTrainer, createRouter)
     const last = one.steps + (one.isResume ? 1 : 0)
     expect(trained.map(({ step, samples }) => [step, samples.length])).toEqual(Array.from({ length: last }, (_, step) => [step, 4]))

@@ -9,5 +9,6 @@ export const launcherReadKeys: Readonly<Record<'rl', readonly string[]>> = {
     ...['tokenizer.name', 'tokenizer.chat_template'],
     ...['type', 'port', 'timeout', 'quantize_in_weight_transfer'].map((key) => `weight_broadcast.${key}`),
     ...['gpus_per_node', 'num_train_gpus', 'num_infer_gpus'].map((key) => `deployment[single_node].${key}`),
+    ...['host', 'port', 'hwm'].map((key) => `rollout_transport[zmq].${key}`),
   ],
 }

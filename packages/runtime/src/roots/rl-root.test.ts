@@ -91,6 +91,7 @@ test('defaults are those of prime-rl', () => {
     max_steps: null,
     seq_len: null,
     weight_broadcast: null,
+    rollout_transport: null,
     bench: false,
     deployment: { type: 'single_node', gpus_per_node: 8, num_train_gpus: 1, num_infer_gpus: 1 },
     dry_run: false,

@@ -9,6 +9,7 @@ export function* rlRules(config: RlConfiguration, isGiven: IsGiven): Iterable<Ch
   yield* deploymentRules(config)
   yield* rankRules(config, isGiven)
   yield* broadcastRules(config)
+  yield* rolloutRules(config)
   yield* agreementRules(config)
   yield* checkpointRules(config)
   yield* monitorRules(config)
@@ -65,6 +66,24 @@ function* broadcastRules(config: RlConfiguration): Iterable<CheckProblem> {
       message: 'enable_eplb needs quantised weights by nccl',
       path: 'inference.enable_eplb',
       hint: 'Set weight_broadcast.type = "nccl" and quantize_in_weight_transfer = true.',
+    }
+}
+
+function* rolloutRules({ trainer, orchestrator }: RlConfiguration): Iterable<CheckProblem> {
+  const { rollout_transport: taken } = trainer
+  const { rollout_transport: sent } = orchestrator
+  const hint = 'Set it once, in [rollout_transport].'
+  if (taken.type !== sent.type)
+    yield {
+      message: `rollout_transport.type differs: trainer "${taken.type}", orchestrator "${sent.type}"`,
+      path: 'trainer.rollout_transport.type',
+      hint,
+    }
+  else if (taken.type === 'zmq' && sent.type === 'zmq' && taken.port !== sent.port)
+    yield {
+      message: `rollout_transport.port differs: trainer ${taken.port}, orchestrator ${sent.port}`,
+      path: 'trainer.rollout_transport.port',
+      hint,
     }
 }
 

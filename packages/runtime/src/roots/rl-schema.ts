@@ -1,4 +1,4 @@
-import { ExperimentalTable, LogTable, NumericsProfile, PluginPaths, TokenizerTable } from '@trilithon/core'
+import { ExperimentalTable, LogTable, NumericsProfile, PluginPaths, RolloutTransport, TokenizerTable } from '@trilithon/core'
 import { z } from 'zod'
 
 const shared = (meaning: string) => `${meaning} Shared: taken over by the roles that have it.`
@@ -50,6 +50,10 @@ export const RlSchema = z.strictObject({
     .nullable()
     .default(null)
     .describe(shared('How a new version of the weights reaches the engines; null leaves it to each role.')),
+  rollout_transport: RolloutTransport.unwrap()
+    .nullable()
+    .default(null)
+    .describe(shared('How batches travel from orchestrator to trainer; null leaves it to each role.')),
   bench: z.boolean().default(false).describe(shared('Measure: four steps on made-up data.')),
   deployment: z
     .discriminatedUnion('type', [

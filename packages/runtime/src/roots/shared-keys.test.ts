@@ -21,6 +21,7 @@ test.each([
   ['trainer.tokenizer.chat_template', ['inference.model.chat_template']],
   ['max_steps', ['trainer.max_steps', 'orchestrator.max_steps']],
   ['seq_len', ['trainer.model.seq_len', 'orchestrator.seq_len']],
+  ['rollout_transport', ['trainer.rollout_transport', 'orchestrator.rollout_transport']],
   ['slurm', ['inference.slurm']],
   ['inference.deployment.router.type', ['orchestrator.router.type', 'orchestrator.router.type']],
   ['output_dir', ['trainer.output_dir', 'orchestrator.output_dir']],

@@ -55,6 +55,7 @@ export const sharedKeys: readonly SharedKey[] = [
   ...['port', 'timeout', 'quantize_in_weight_transfer'].map(
     (key): SharedKey => ({ from: `weight_broadcast.${key}`, to: below(trainerAndOrchestrator, `weight_broadcast.${key}`), when: nccl }),
   ),
+  { from: 'rollout_transport', to: below(trainerAndOrchestrator, 'rollout_transport') },
   { from: 'slurm', to: ['inference.slurm'] },
   // A router process before engines of several nodes: the orchestrator's own router is its, unless it says otherwise.
   ...[

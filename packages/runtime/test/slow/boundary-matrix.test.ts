@@ -30,7 +30,8 @@ const createRouter = () => stickyRouter.create({ config: {} } as never) as Route
 
 const realTrainer =
   (bound: number): CreateMatrixTrainer =>
-  ({ run, folder: shared, firstStep, maxSteps }) => {
+  (options) => {
+    const { run, firstStep, maxSteps } = options
     const trained: FileBatch[] = []
     return {
       trained,
@@ -44,7 +45,7 @@ const realTrainer =
         const setup = prepareRl({ config, workingDirectory: folder, environment: {} })
         const trainer = await createRlTrainer({ setup })
         try {
-          await takeBatches({ folder: shared, firstStep, maxSteps }, signal, async (batch) => {
+          await takeBatches(options, signal, async (batch) => {
             await trainer.step(batch)
             trained.push(batch)
           })
@@ -57,7 +58,7 @@ const realTrainer =
   }
 
 describe('first step, last step, resume: the real trainer and orchestrator', () => {
-  it.each(matrixCases)('$steps steps, level $level, bound $bound, resumed $isResume', async (one) => {
+  it.each(matrixCases)('$transport, $steps steps, level $level, bound $bound, resumed $isResume', async (one) => {
     const { trained, lags, version, pausedAtEnd } = await runMatrixCase(one, realTrainer(one.bound), createRouter)
     const last = one.steps + (one.isResume ? 1 : 0)
     expect(trained.map(({ step, samples }) => [step, samples.length])).toEqual(Array.from({ length: last }, (_, step) => [step, 4]))

@@ -25,6 +25,7 @@ export const trainerReadKeys: Readonly<Record<'trainer' | 'sft', readonly string
     ...at('model', 'name seq_len index_kl_weight debug.random_init'),
     ...at('tokenizer', 'name chat_template'),
     ...at('data.fake', 'batch_size generate_samples'),
+    ...at('rollout_transport[zmq]', 'host port hwm'),
     ...at('loss[default]', 'dppo_mask_low dppo_mask_high adv_tau kl_tau'),
     ...at('loss[ipo]', 'ipo_threshold adv_tau kl_tau'),
     ...at('loss[custom]', 'import_path kwargs'),

@@ -1,10 +1,9 @@
-import { createRolloutReceiver } from '@trilithon/transport'
+import type { RolloutReceiver } from '@trilithon/transport'
 import type { RlBatch } from './rl-event.ts'
 import { withoutRoutes } from './without-routes.ts'
 
 export interface BatchFeederOptions {
-  readonly rollouts: string
-  readonly firstStep: number
+  readonly receiver: RolloutReceiver
   readonly signal: AbortSignal
   deliver(batch: RlBatch): void
   fail(error: unknown): void
@@ -15,13 +14,11 @@ export class BatchFeeder {
   readonly #options: BatchFeederOptions
   readonly #end = new AbortController()
   readonly #signal: AbortSignal
-  readonly #receiver: ReturnType<typeof createRolloutReceiver>
   #next: Promise<RlBatch> | undefined
 
   constructor(options: BatchFeederOptions) {
     this.#options = options
     this.#signal = AbortSignal.any([options.signal, this.#end.signal])
-    this.#receiver = createRolloutReceiver(options.rollouts, options.firstStep)
   }
 
   /** The next batch is wanted. */
@@ -47,7 +44,7 @@ export class BatchFeeder {
   }
 
   async #read(): Promise<RlBatch> {
-    const { step, samples } = await this.#receiver.next(this.#signal)
+    const { step, samples } = await this.#options.receiver.next(this.#signal)
     return { step, samples: samples.map(withoutRoutes) }
   }
 }

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import type { Logger } from '@trilithon/core'
 import { createReporter, type PlainError, type Reporter, type ViewOutput } from '@trilithon/monitor'
+import { openRolloutReceiver, type RolloutReceiver } from '@trilithon/transport'
 import { BenchReport } from '../run/bench-report.ts'
 import { knownError } from '../run/known-error.ts'
 import { runTrainingThread, type ThreadEnd } from '../run/training-thread.ts'
@@ -27,21 +28,21 @@ export async function runRl({ setup, output, log, signal }: RlStartOptions): Pro
   const reporter = createReporter({ role: 'trainer', file: folders.metrics, output, log, json: config.log.json_logging, firstStep })
   const bench = config.bench === null ? null : new BenchReport()
   let feeder: BatchFeeder | undefined
+  let receiver: RolloutReceiver | undefined
   try {
+    // Before the model is loaded: a port that is taken is said at once, and batches come meanwhile.
+    if (config.data.fake === null)
+      receiver = await openRolloutReceiver({ transport: config.rollout_transport, rollouts: folders.rollouts, firstStep, log })
     const end = await runTrainingThread<RlEvent, RlBatch>({
       entry: new URL('./rl-worker.js', import.meta.url),
       profile: config.numerics_profile,
       setup,
       signal,
       onEvent(event, thread) {
-        feeder ??= new BatchFeeder({
-          rollouts: folders.rollouts,
-          firstStep,
-          signal,
-          deliver: (batch) => thread.post(batch),
-          fail: thread.fail,
-        })
-        if (event.kind === 'waiting') feeder.want()
+        if (event.kind === 'waiting' && receiver !== undefined) {
+          feeder ??= new BatchFeeder({ receiver, signal, deliver: (batch) => thread.post(batch), fail: thread.fail })
+          feeder.want()
+        }
         if (event.kind === 'step') bench?.take(event)
         tell(reporter, log, event)
       },
@@ -57,6 +58,7 @@ export async function runRl({ setup, output, log, signal }: RlStartOptions): Pro
     throw error
   } finally {
     feeder?.close()
+    await receiver?.dispose()
     await reporter.close()
   }
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
-import { type AsyncFile, type AsyncFiles, asyncFiles } from '../files/async-files.ts'
+import { type AsyncFiles, asyncFiles } from '../files/async-files.ts'
 import { watchFolders } from '../files/folder-watch.ts'
+import { readWhole, withFile } from '../files/with-file.ts'
 import { rolloutsInvalid } from '../msgpack/field-reader.ts'
 import { rolloutFiles, rolloutStepFolder } from './rollout-folder.ts'
 import { decodeTrainingBatch, type TrainingBatch } from './training-batch.ts'
@@ -11,6 +12,8 @@ export interface RolloutReceiver {
    * `ROLLOUTS_INVALID` for what cannot be decoded; the step is then still to come. One call at a time.
    */
   next(signal?: AbortSignal): Promise<TrainingBatch>
+  /** Gives back what it holds. What was not handed out can be received again by the next receiver. */
+  dispose(): Promise<void>
 }
 
 /** Receives batches from files below `rollouts`, beginning with `firstStep`. */
@@ -35,6 +38,7 @@ export function createRolloutReceiver(
         isWaiting = false
       }
     },
+    dispose: async () => undefined,
   }
 }
 
@@ -50,10 +54,7 @@ async function shipped(rollouts: string, folder: string, files: AsyncFiles, sign
 
 async function readBatch(folder: string, step: number, files: AsyncFiles): Promise<TrainingBatch> {
   const path = join(folder, rolloutFiles.batch)
-  const bytes = await withFile(path, files, async (file) => {
-    const all = new Uint8Array(file.size)
-    return all.subarray(0, await file.read(all, 0))
-  })
+  const bytes = await withFile(path, files, readWhole)
   /** Rows are read behind the decoding, each sample's into memory of its own. */
   const stretches: { readonly offset: number; readonly into: Uint8Array }[] = []
   const expertsPath = join(folder, rolloutFiles.experts)
@@ -76,18 +77,4 @@ async function readBatch(folder: string, step: number, files: AsyncFiles): Promi
       }
     })
   return batch
-}
-
-async function withFile<T>(path: string, files: AsyncFiles, use: (file: AsyncFile) => Promise<T>): Promise<T> {
-  let file: AsyncFile
-  try {
-    file = await files.open(path, 'r')
-  } catch (cause) {
-    throw rolloutsInvalid(path, '', `cannot be read: ${(cause as Error).message}`, cause)
-  }
-  try {
-    return await use(file)
-  } finally {
-    await file.close()
-  }
 }

@@ -9,12 +9,17 @@ import { expertRows, trainingBatchChunks } from './training-batch.ts'
 export interface RolloutSender {
   /**
    * Ships the batch of a step with what the orchestrator needs to go on after it (JSON). Resolves when all of it is on the disk; until the last rename
-   * the step does not exist for a receiver.
+   * the step does not exist for a receiver. Where batches go over a socket, it resolves later when too many of them wait for the trainer; a signal ends
+   * that waiting, and the batch stays shipped.
    *
    * Rejects with `ROLLOUTS_INVALID` for a step that was shipped, or is being shipped, and for samples that cannot be encoded; with `OUTPUT_UNUSABLE`
    * where the disk is full or the folder not writable. Then nothing of the step remains, and it may be shipped again.
    */
-  send(step: number, samples: readonly Sample[], progress: object): Promise<void>
+  send(step: number, samples: readonly Sample[], progress: object, signal?: AbortSignal): Promise<void>
+  /** Resolves when a trainer can do without this sender: it has all that was shipped, or finds it by itself. Or by the signal. */
+  delivered(signal?: AbortSignal): Promise<void>
+  /** Gives back what it holds. What was shipped stays. */
+  dispose(): Promise<void>
 }
 
 /** Ships batches through files below `rollouts`, the orchestrator's folder of that name. */
@@ -33,6 +38,8 @@ export function createRolloutSender(rollouts: string, { files = asyncFiles }: { 
         underWay.delete(step)
       }
     },
+    delivered: async () => undefined,
+    dispose: async () => undefined,
   }
 }
 

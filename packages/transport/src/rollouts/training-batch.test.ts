@@ -3,21 +3,18 @@ import fc from 'fast-check'
 import { pack, unpack } from 'msgpackr'
 import { expect, test } from 'vitest'
 import { fails } from '../../test/fails.ts'
-import { anySample, goldenSample } from '../../test/fake-samples.ts'
+import { anySample, goldenBatch, goldenSample } from '../../test/fake-samples.ts'
 import { decodeTrainingBatch, encodeTrainingBatch } from './training-batch.ts'
 import { unknownVersion } from './wire-fields.ts'
 
-/** Written by prime-rl's own structs: specification of 0.6.0, section 1.3. */
-const golden =
-  '93919e92010292c2c29203cd012c92c3c292cbbfe0000000000000cb000000000000000092cb3ff0000000000000cb3ff0000000000000a165c0cb3fd0000000000000cb3ff0000000000000c093c408000102030405000093040102a575696e7438c0a2726c07c0'
-const goldenBytes = Buffer.from(golden, 'hex')
+const goldenBytes = Buffer.from(goldenBatch, 'hex')
 
 const join = (parts: readonly Uint8Array[]) => new Uint8Array(Buffer.concat(parts))
 
 test('the bytes are those of prime-rl', () => {
   const { bytes, experts } = encodeTrainingBatch({ step: 7, samples: [goldenSample] }, 'prime-rl')
   expect(bytes).toHaveLength(104)
-  expect(Buffer.from(bytes).toString('hex')).toBe(golden)
+  expect(Buffer.from(bytes).toString('hex')).toBe(goldenBatch)
   expect(experts).toEqual([])
 })
 

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { combineProblems, TrilithonError } from '@trilithon/core'
+import { combineProblems, rolloutPorts, TrilithonError } from '@trilithon/core'
 import { type OutputFolderOptions, prepareOutputFolder, unusableOutput } from '@trilithon/monitor'
 import type { RlConfiguration } from '../../roots/rl-configuration.ts'
 import { busyPorts } from './check-ports.ts'
@@ -42,7 +42,7 @@ export async function prepareRun({ config, workingDirectory, environment }: Prep
     needed: [workingDirectory, ...modelFolders(config, workingDirectory)],
     traces,
   }
-  const problems = await busyPorts(config.inference?.server.host ?? null, enginePorts(config))
+  const problems = [...(await busyPorts(config.inference?.server.host ?? null, enginePorts(config))), ...(await busyRolloutPorts(config))]
   const attempt = <T>(look: () => T): T | undefined => {
     try {
       return look()
@@ -77,6 +77,15 @@ export async function prepareRun({ config, workingDirectory, environment }: Prep
   // Versions of the run before: the trainer publishes that of its checkpoint anew, and none of them may be taken for it.
   rmSync(join(folder, 'run_default', 'broadcasts'), { recursive: true, force: true })
   return { folder, resumeStep: resume?.step ?? null }
+}
+
+/** Where the trainer listens for batches. One on made-up data does not. */
+async function busyRolloutPorts({ trainer }: RlConfiguration): Promise<TrilithonError[]> {
+  const { rollout_transport: transport, data } = trainer
+  if (transport.type !== 'zmq' || data.fake !== null) return []
+  // Sockets of ZeroMQ take the address of version 4, whatever the system prefers.
+  const host = transport.host === 'localhost' ? null : transport.host
+  return busyPorts(host, rolloutPorts(transport.port), { path: 'trainer.rollout_transport.port', flag: '--rollout-transport.port' })
 }
 
 /** The trainer refuses to come to a step twice; what the orchestrator has no part of is kept under another name. */

@@ -204,6 +204,8 @@ export const ourKeys: readonly string[] = [
   ...at('rl trainer inference sft', 'numerics_profile'),
   ...at('trainer.model sft.model', 'index_kl_weight'),
   'orchestrator.max_async_level',
+  'rl.rollout_transport',
+  ...at('rl.rollout_transport[zmq]', 'host port hwm'),
   ...at('orchestrator.advantage[default] orchestrator.train.env.*.advantage[default]', 'normalize_by_deviation'),
   ...at('trainer', 'max_off_policy_steps clean_output_dir'),
   'orchestrator.router[sticky].max_sessions',
