@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander'
+import { alphabetSortCommand } from './commands/alphabet-sort.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { evalCommand } from './commands/eval.ts'
 import { initModelCommand } from './commands/init-model.ts'
@@ -38,6 +39,7 @@ export async function runCommandLine(argv: readonly string[], host: CommandLineH
     newCommand(host, finish),
     initModelCommand(host, finish),
     reverseTextCommand(host, finish),
+    alphabetSortCommand(host, finish),
     evalCommand(host, finish),
     plotCommand(host, finish),
   ]) {

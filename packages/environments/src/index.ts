@@ -5,7 +5,14 @@
  * @module
  */
 
-export { alphabetSortEnvironment, alphabetSortTask, sortedWords, wordsInPlace } from './alphabet-sort/alphabet-sort.ts'
+export {
+  type AlphabetSortOptions,
+  alphabetSortEnvironment,
+  alphabetSortTask,
+  sortedWords,
+  wordsInPlace,
+} from './alphabet-sort/alphabet-sort.ts'
+export { type AlphabetSortRow, type AlphabetSortRowsOptions, alphabetSortRows } from './alphabet-sort/alphabet-sort-rows.ts'
 export * from './configuration/env-server-root.ts'
 export * from './configuration/environment-table.ts'
 export * from './define/define-environment.ts'

@@ -1,8 +1,9 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { TrilithonError } from '@trilithon/core'
 import { Command } from 'commander'
 import type { CommandLineHost } from '../host.ts'
+import { splitOf, wholeNumber } from '../option-values.ts'
+import { writeRows } from '../write-rows.ts'
 
 /** `reverse-text rows` and `reverse-text measure`: data for the example, and how good a model is at it. */
 export function reverseTextCommand(host: CommandLineHost, finish: (status: number) => void): Command {
@@ -19,7 +20,7 @@ export function reverseTextCommand(host: CommandLineHost, finish: (status: numbe
     .exitOverride()
     .configureOutput(output)
     .action(async (options: RowsOptions) => {
-      await writeRows(options, host)
+      await rowsOf(options, host)
       finish(0)
     })
   const measure = new Command('measure')
@@ -65,7 +66,7 @@ interface MeasureOptions {
   readonly json?: boolean
 }
 
-async function writeRows({ out, count, seed, noise, split }: RowsOptions, host: CommandLineHost): Promise<void> {
+async function rowsOf({ out, count, seed, noise, split }: RowsOptions, host: CommandLineHost): Promise<void> {
   const { reverseTextRows } = await import('@trilithon/environments')
   const rows = reverseTextRows({
     count: wholeNumber('--count', count, 1),
@@ -73,18 +74,7 @@ async function writeRows({ out, count, seed, noise, split }: RowsOptions, host: 
     noise: between('--noise', noise, 0, 1),
     split: splitOf(split),
   })
-  const file = resolve(host.workingDirectory, out)
-  try {
-    mkdirSync(dirname(file), { recursive: true })
-    writeFileSync(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
-  } catch (cause) {
-    throw new TrilithonError('OUTPUT_UNUSABLE', `${out} cannot be written: ${(cause as Error).message}`, {
-      path: '--out',
-      hint: 'Name another file.',
-      cause,
-    })
-  }
-  host.stdout.write(`wrote ${rows.length} rows to ${out}\n`)
+  writeRows(rows, out, host)
 }
 
 async function measureReward(folder: string, options: MeasureOptions, host: CommandLineHost): Promise<void> {
@@ -130,26 +120,9 @@ async function measureReward(folder: string, options: MeasureOptions, host: Comm
   }
 }
 
-function wholeNumber(flag: string, text: string, least: number): number {
-  const value = Number(text)
-  if (Number.isSafeInteger(value) && value >= least && text.trim() !== '') return value
-  throw new TrilithonError('USAGE_INVALID', `${flag} is ${JSON.stringify(text)}`, {
-    path: flag,
-    hint: `Give a whole number from ${least}.`,
-  })
-}
-
 function between(flag: string, text: string, least: number, most: number): number {
   const value = Number(text)
   if (text.trim() !== '' && value >= least && value <= most) return value
   const range = most === Number.MAX_VALUE ? `from ${least}` : `from ${least} to ${most}`
   throw new TrilithonError('USAGE_INVALID', `${flag} is ${JSON.stringify(text)}`, { path: flag, hint: `Give a number ${range}.` })
-}
-
-function splitOf(text: string): 'train' | 'held-out' {
-  if (text === 'train' || text === 'held-out') return text
-  throw new TrilithonError('USAGE_INVALID', `there is no split ${JSON.stringify(text)}`, {
-    path: '--split',
-    hint: 'Splits: train, held-out.',
-  })
 }

@@ -3,7 +3,7 @@ import { defineEnvironment } from '../define/define-environment.ts'
 import { createRandom, hashText, type Random } from '../reverse-text/random.ts'
 
 /** Stands between words, and between the words and the answer. */
-const wordSeparator = ','
+export const wordSeparator = ','
 const answerSeparator = '='
 /** One list of words in this many is held out. */
 const heldOutShare = 8
@@ -37,6 +37,7 @@ const Args = z
     if (letters ** min_length < 2 * turns * max_words)
       refuse('alphabet', `has too few words of ${min_length} letters for ${turns * max_words} different ones`)
   })
+export type AlphabetSortOptions = z.input<typeof Args>
 type Options = z.output<typeof Args>
 
 /** Words of each turn; the right answer of a turn is all words so far, sorted. */
@@ -46,7 +47,12 @@ export interface AlphabetSortTask {
 }
 
 /** The task of this place: a function of split, seed and index alone. */
-export function alphabetSortTask(split: 'train' | 'eval', seed: number, index: number, options: Partial<Options> = {}): AlphabetSortTask {
+export function alphabetSortTask(
+  split: 'train' | 'eval',
+  seed: number,
+  index: number,
+  options: AlphabetSortOptions = {},
+): AlphabetSortTask {
   const parsed = Args.parse(options)
   const random = createRandom(hashText(`alphabet-sort/${split}/${seed}/${index}`))
   // A list of the other split is drawn again: which split it is in is a property of its words.
@@ -91,7 +97,8 @@ function drawWords(random: Random, { alphabet, turns, min_words, max_words, min_
   return Array.from({ length: turns }, () => Array.from({ length: between(min_words, max_words) }, drawWord))
 }
 
-function promptOf(words: readonly string[], turn: number, style: Options['style']): string {
+/** What the user says in a turn. */
+export function promptOf(words: readonly string[], turn: number, style: Options['style'] = 'bare'): string {
   const list = words.join(wordSeparator)
   if (style === 'bare') return list + answerSeparator
   return turn === 0
