@@ -98,6 +98,7 @@ test('defaults are those of prime-rl', () => {
     max_steps: null,
     max_off_policy_steps: 8,
     max_async_level: 1,
+    adaptive_concurrency: null,
     bench: false,
     heartbeat: null,
     env_install_prerelease: false,

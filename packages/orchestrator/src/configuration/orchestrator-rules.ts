@@ -8,6 +8,7 @@ export function* orchestratorRules(config: OrchestratorConfiguration, isGiven: I
   yield* teacherRules(config)
   yield* rendererRules(config)
   yield* batchRules(config)
+  yield* concurrencyRules(config)
   yield* environmentRules('train.env', config.train.env)
   yield* samplingRules(config, isGiven)
   if (config.eval !== null) yield* environmentRules('eval.env', config.eval.env)
@@ -93,6 +94,39 @@ function* batchRules(config: OrchestratorConfiguration): Iterable<CheckProblem> 
       message: `max_inflight_rollouts ${max_inflight_rollouts} is below group_size ${group_size}`,
       path: 'max_inflight_rollouts',
       hint: 'Raise it to at least one group.',
+    }
+}
+
+function* concurrencyRules(config: OrchestratorConfiguration): Iterable<CheckProblem> {
+  const { adaptive_concurrency: adaptive, collect_inference_metrics, max_inflight_rollouts: max, train, eval: evals } = config
+  if (adaptive === null) return
+  const at = 'adaptive_concurrency'
+  if (!collect_inference_metrics)
+    yield {
+      message: 'adaptive_concurrency looks at the metrics of the engines, and they are not read',
+      path: at,
+      hint: 'Set collect_inference_metrics = true, or remove [adaptive_concurrency].',
+    }
+  const group = Math.max(...[...train.env, ...(evals?.env ?? [])].map((one) => one.group_size))
+  const least = adaptive.min_rollouts ?? group
+  if (least < group)
+    yield {
+      message: `min_rollouts ${least} is below the largest group, of ${group} episodes`,
+      path: `${at}.min_rollouts`,
+      hint: 'Raise it to at least one group, or remove it.',
+    }
+  if (max !== null && least > max)
+    yield {
+      message: `The least number of episodes, ${least}, is above max_inflight_rollouts ${max}`,
+      path: `${at}.min_rollouts`,
+      hint: 'Raise max_inflight_rollouts, or lower min_rollouts or the largest group.',
+    }
+  const initial = adaptive.initial_rollouts
+  if (initial !== null && (initial < least || (max !== null && initial > max)))
+    yield {
+      message: `initial_rollouts ${initial} is not between ${least} and max_inflight_rollouts ${max}`,
+      path: `${at}.initial_rollouts`,
+      hint: 'Choose a number between them, or remove it.',
     }
 }
 

@@ -10,6 +10,7 @@ import {
 import { z } from 'zod'
 import { AdvantageVariants } from './advantage-table.ts'
 import { PolicyTable } from './client-table.ts'
+import { AdaptiveConcurrencyTable } from './concurrency-table.ts'
 import { EvalTable, TrainTable } from './environments-table.ts'
 import { PostBatchFilters, PreBatchFilters } from './filter-table.ts'
 
@@ -86,6 +87,11 @@ export const OrchestratorSchema = z.strictObject({
   token_batch_size: z.int().min(1).nullable().default(null).describe('Tokens per batch, instead of a number of rollouts.'),
   oversampling_factor: z.number().gt(0).nullable().default(null).describe('Episodes in flight as a multiple of `batch_size`.'),
   max_inflight_rollouts: z.int().min(1).nullable().default(null).describe('Episodes in flight; null follows from the batch.'),
+  adaptive_concurrency: AdaptiveConcurrencyTable.nullable()
+    .default(null)
+    .describe(
+      'Finds out while the run goes on how many episodes below `max_inflight_rollouts` keep the trainer busy and fit into the engines; null always has that many.',
+    ),
   group_size: z.int().min(1).default(1).describe('Episodes of one task, compared with each other.'),
   seq_len: z.int().min(1).default(2048).describe('Tokens of the longest sequence, prompt and completions together.'),
   num_train_workers: z.int().min(1).default(1).describe('Data ranks of the trainer; set from the deployment.'),

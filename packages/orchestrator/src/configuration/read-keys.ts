@@ -23,6 +23,7 @@ export const orchestratorReadKeys: Readonly<Record<'orchestrator', readonly stri
       '',
       'group_size seq_len num_train_workers max_steps max_off_policy_steps max_async_level bench collect_inference_metrics weight_broadcast',
     ),
+    ...at('adaptive_concurrency', 'initial_rollouts min_rollouts kv_cache_usage_limit'),
     ...at('student.model', 'name'),
     ...at('student.client', 'timeout connect_timeout wait_for_ready_timeout base_url api_key_var headers headers_from_env'),
     ...at('student.client', 'extra_headers_from_state skip_model_check dp_rank_count admin_base_url router_url'),

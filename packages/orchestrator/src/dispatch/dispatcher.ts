@@ -36,6 +36,8 @@ export interface DispatcherOptions {
   readonly policy: { readonly version: PolicyVersion }
   /** Whether episodes of training may be started now, of new groups or of begun ones. */
   readonly mayTrain: () => boolean
+  /** Whether another group may be begun beside so many episodes in flight; left out: while there is room. Begun groups go on. */
+  readonly mayBegin?: (kind: GroupPlan['kind'], inFlight: { readonly train: number; readonly eval: number }) => boolean
   /** The next group to begin, or undefined. Called only where there is room for its first episode. */
   readonly nextTrain: () => GroupPlan | undefined
   readonly nextEval: () => GroupPlan | undefined
@@ -121,6 +123,11 @@ export class Dispatcher {
     return expected
   }
 
+  /** Episodes in flight. */
+  get inFlight(): number {
+    return this.#inflight.train + this.#inflight.eval
+  }
+
   get isIdle(): boolean {
     return this.#groups.size === 0
   }
@@ -201,7 +208,7 @@ export class Dispatcher {
   }
 
   #choose(): RunningGroup | undefined {
-    const { maxInflight, mayTrain, nextTrain, nextEval } = this.#options
+    const { maxInflight, mayTrain, mayBegin, nextTrain, nextEval } = this.#options
     const used = this.#inflight.train + this.#inflight.eval
     // A group that is larger than all places runs alone.
     const fits = (group: RunningGroup) => used + group.unit <= maxInflight || used === 0
@@ -210,6 +217,7 @@ export class Dispatcher {
       if (kind === 'train' && !mayTrain()) continue
       let group = this.#begun(kind)
       if (group === undefined) {
+        if (mayBegin?.(kind, this.#inflight) === false) continue
         const plan = kind === 'eval' ? nextEval() : nextTrain()
         if (plan === undefined) continue
         group = new RunningGroup(plan)

@@ -24,5 +24,6 @@ export {
   matrixTransport,
   takeBatches,
 } from './file-trainer.ts'
+export { type LoadedWorldOptions, type LoadedWorldResult, runLoadedWorld } from './loaded-world.ts'
 export { type RunStepsOptions, runSteps } from './run-steps.ts'
 export { VirtualClock } from './virtual-clock.ts'

@@ -10,6 +10,8 @@ export interface EngineLoad {
   readonly prefixQueries: number
   readonly prefixHits: number
   readonly generatedTokens: number
+  /** Requests that lost their KV and were computed again, since the engine started; left out where it does not tell. */
+  readonly preemptions?: number
 }
 
 export interface PreparedWeights {

@@ -8,6 +8,8 @@ export interface EngineMetricsOptions {
   readonly fleet: LiveFleet
   readonly clock: Clock
   readonly log: Logger
+  /** Told of every look, of the engines that answered. */
+  readonly onLoads?: (loads: readonly EngineLoad[]) => void
 }
 
 const intervalMs = 5000
@@ -57,6 +59,7 @@ export class EngineMetrics {
       }
       this.#loads = loads
       this.#count(loads, clock.nowMs())
+      this.#options.onLoads?.(loads)
       await clock.sleep(intervalMs, signal)
     }
   }

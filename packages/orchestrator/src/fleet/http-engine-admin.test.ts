@@ -64,7 +64,7 @@ describe('the administration of an engine', () => {
     expect(await one.version(url)).toBe(7)
     expect(await one.load(url)).toEqual({
       ...{ running: 3, waiting: 2, kvUsage: 0.25 },
-      ...{ prefixQueries: 40, prefixHits: 30, generatedTokens: 1500 },
+      ...{ prefixQueries: 40, prefixHits: 30, generatedTokens: 1500, preemptions: 6 },
     })
     expect(await one.prepare(url, 8, '/b/step_8')).toEqual({ betweenSteps: false })
     await one.pause(url)

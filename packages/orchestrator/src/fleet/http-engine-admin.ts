@@ -116,6 +116,7 @@ export function createHttpEngineAdmin({ headers, timeouts: given, clock = system
         prefixQueries: gauge(text, 'prefix_cache_queries_total'),
         prefixHits: gauge(text, 'prefix_cache_hits_total'),
         generatedTokens: gauge(text, 'generation_tokens_total'),
+        preemptions: gauge(text, 'num_preemptions_total'),
       }
     },
     dispose: () => agent.destroy(),

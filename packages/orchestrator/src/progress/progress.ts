@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { join } from 'node:path'
 import { TrilithonError } from '@trilithon/core'
 import { z } from 'zod'
+import { ConcurrencyPosition } from '../concurrency/adaptive-concurrency.ts'
 import { SourcePosition } from '../source/task-source.ts'
 
 /** All that the orchestrator needs to go on: written beside each shipped batch, and into checkpoints. */
@@ -15,6 +16,8 @@ export const Progress = z.strictObject({
   /** Number of the next group; ids of samples begin with it, so they are unique over resumes. */
   next_group: z.int().min(0),
   source: SourcePosition,
+  /** Of a run whose concurrency adapts. */
+  concurrency: ConcurrencyPosition.optional(),
 })
 export type Progress = z.output<typeof Progress>
 

@@ -1,6 +1,7 @@
 import type { Logger, PolicyVersion, Router, Sample } from '@trilithon/core'
 import type { RoleEvent } from '@trilithon/monitor'
 import type { TrainEnvironment } from '../batch/train-sink.ts'
+import type { AdaptiveSettings } from '../concurrency/adaptive-concurrency.ts'
 import type { RequestFacts } from '../dispatch/dispatcher.ts'
 import type { EvalEnvironment } from '../evals/eval-runs.ts'
 import type { RolloutFilter } from '../filters/rollout-filter.ts'
@@ -16,6 +17,8 @@ export interface RunSettings {
   readonly batchSize: number | null
   readonly tokenBatchSize: number | null
   readonly maxInflight: number
+  /** How many of them may be in flight is found out while the run goes on; null or left out: all of them. */
+  readonly adaptiveConcurrency?: AdaptiveSettings | null
   readonly tasksPerMinute: number | null
   readonly seqLen: number
   readonly maxAsyncLevel: number

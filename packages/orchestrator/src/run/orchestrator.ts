@@ -2,6 +2,8 @@ import { invariant, type PolicyVersion, TrilithonError } from '@trilithon/core'
 import { trainRecord } from '../batch/rollout-record.ts'
 import { samplesOf, type TrainRollout } from '../batch/train-rollout.ts'
 import { TrainSink } from '../batch/train-sink.ts'
+import { AdaptiveConcurrency } from '../concurrency/adaptive-concurrency.ts'
+import type { ShippedRollout } from '../concurrency/trainer-demand.ts'
 import { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { GroupPlan } from '../dispatch/group-plan.ts'
 import { type EvalResult, EvalRuns } from '../evals/eval-runs.ts'
@@ -32,6 +34,7 @@ export class Orchestrator {
   readonly #evals: EvalRuns
   readonly #dispatcher: Dispatcher
   readonly #updater: WeightUpdater
+  readonly #concurrency: AdaptiveConcurrency | undefined
   readonly #wake = new Wake()
   readonly #byName: ReadonlyMap<string, OrchestratorParts['train'][number]>
   readonly #totals: Pick<Progress, 'total_tokens' | 'total_samples' | 'total_problems'>
@@ -73,10 +76,12 @@ export class Orchestrator {
       giveBack: (task) => this.#source.giveBack(task),
     })
     this.#evals = new EvalRuns({ environments: parts.evals, clock, onDone: (result) => this.#evaluated(result) })
+    this.#concurrency = createConcurrency(parts)
     this.#dispatcher = new Dispatcher({
       ...{ router: parts.router, fleet: parts.fleet, clock, log, facts: parts.facts, policy: this.#gate.state },
       ...{ maxInflight: settings.maxInflight, tasksPerMinute: settings.tasksPerMinute },
       mayTrain: () => !this.#isDraining && this.#gate.isOpenAt(this.#gate.state.step + Number(this.#isSending)),
+      mayBegin: (kind, inFlight) => this.#concurrency?.mayBegin(kind, inFlight) ?? true,
       nextTrain: () => this.#nextTrain(),
       nextEval: () => this.#evals.next(),
     })
@@ -98,7 +103,13 @@ export class Orchestrator {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, report, settings, fleet, watchVersions, admin, log } = this.#parts
     const { state } = this.#gate
-    const metrics = new EngineMetrics({ admin, fleet, clock, log })
+    const metrics = new EngineMetrics({
+      ...{ admin, fleet, clock, log },
+      onLoads: (loads) => {
+        this.#concurrency?.looked(loads, this.#dispatcher.inFlight)
+        this.#dispatcher.wake()
+      },
+    })
     this.#fireFirstEvals()
     try {
       await runTogether(
@@ -156,6 +167,7 @@ export class Orchestrator {
       return log.debug('an update was given up with the run', { version, error })
     }
     this.#servedMs = clock.nowMs()
+    this.#concurrency?.served(this.#gate.state.version, this.#servedMs)
     this.#fireDueEvals()
     this.#changed()
   }
@@ -171,7 +183,7 @@ export class Orchestrator {
     const task = this.#source.next()
     const environment = this.#byName.get(task.environment)
     invariant(environment !== undefined, `The source drew a task of ${task.environment}, which is not trained.`)
-    return this.#sink.plan(`g${this.#nextGroup++}`, task, environment)
+    return this.#sink.plan(idOf(this.#nextGroup++), task, environment)
   }
 
   #isLacking(): boolean {
@@ -241,8 +253,10 @@ export class Orchestrator {
     const times = { step: (nowMs - this.#shippedMs) / 1000, send: (nowMs - sentMs) / 1000, save_ckpt: this.#checkpoint() }
     this.#shippedMs = nowMs
     const counts = this.#sink.takeCounts()
+    this.#concurrency?.shipped({ step, nowMs, nextGroup: this.#nextGroup, rollouts: rollouts.map(shippedOf) })
     const values = batchMetrics({ step, batch, counts, totals: this.#totals, times })
-    report({ kind: 'step', role: 'orchestrator', step, values: { ...values, ...statusValues(this.state) } })
+    const moves = this.#concurrency?.takeValues()
+    report({ kind: 'step', role: 'orchestrator', step, values: { ...values, ...statusValues(this.state), ...moves } })
     this.#changed()
   }
 
@@ -267,7 +281,11 @@ export class Orchestrator {
 
   #progress(step: number): Progress {
     const source = this.#source.position(this.#sink.openTasks)
-    return { format: 1, step, ...this.#totals, next_group: this.#nextGroup, source }
+    const concurrency = this.#concurrency?.position
+    return {
+      ...{ format: 1, step, ...this.#totals, next_group: this.#nextGroup, source },
+      ...(concurrency === undefined ? {} : { concurrency }),
+    }
   }
 
   /** Where it is due; seconds that it took. */
@@ -325,6 +343,23 @@ export class Orchestrator {
       })
     this.#saving.add(saving)
   }
+}
+
+/** Groups are numbered in the order in which they are begun. */
+const idOf = (number: number): string => `g${number}`
+
+const shippedOf = ({ group, facts }: TrainRollout): ShippedRollout => ({
+  ...{ group: Number(group.id.slice(1)), modelSeconds: facts.timing.model, tokens: facts.completionTokens },
+})
+
+function createConcurrency({ settings, train, evals, version, progress, clock, log }: OrchestratorParts): AdaptiveConcurrency | undefined {
+  const { adaptiveConcurrency, maxInflight, batchSize } = settings
+  if (adaptiveConcurrency == null) return undefined
+  return new AdaptiveConcurrency({
+    ...{ settings: adaptiveConcurrency, max: maxInflight, batchSize, version, log, nowMs: clock.nowMs() },
+    ...{ nextGroup: progress?.next_group ?? 0, saved: progress?.concurrency },
+    largestGroup: Math.max(...[...train, ...evals].map(({ groupSize }) => groupSize)),
+  })
 }
 
 const tokensOf = (rollouts: readonly TrainRollout[]): number => rollouts.reduce((sum, { facts }) => sum + facts.sequenceTokens, 0)

@@ -178,7 +178,12 @@ async function reportedBy(reporter: Reporter, signal: AbortSignal, work: () => P
 }
 
 function settingsOf({ config }: OrchestratorSetup): RunSettings {
+  const { adaptive_concurrency: adaptive } = config
   return {
+    adaptiveConcurrency: adaptive && {
+      ...{ initialRollouts: adaptive.initial_rollouts, minRollouts: adaptive.min_rollouts },
+      kvCacheUsageLimit: adaptive.kv_cache_usage_limit,
+    },
     ...{ maxSteps: config.max_steps, batchSize: config.batch_size, tokenBatchSize: config.token_batch_size, seqLen: config.seq_len },
     maxInflight: config.max_inflight_rollouts ?? config.batch_size ?? 1,
     ...{ tasksPerMinute: config.tasks_per_minute, maxAsyncLevel: config.max_async_level, maxOffPolicySteps: config.max_off_policy_steps },

@@ -206,6 +206,8 @@ export const ourKeys: readonly string[] = [
   'orchestrator.max_async_level',
   'rl.rollout_transport',
   ...at('rl.rollout_transport[zmq]', 'host port hwm'),
+  'orchestrator.adaptive_concurrency',
+  ...at('orchestrator.adaptive_concurrency', 'initial_rollouts min_rollouts kv_cache_usage_limit'),
   ...at('orchestrator.advantage[default] orchestrator.train.env.*.advantage[default]', 'normalize_by_deviation'),
   ...at('trainer', 'max_off_policy_steps clean_output_dir'),
   'orchestrator.router[sticky].max_sessions',
