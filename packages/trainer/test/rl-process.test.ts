@@ -1,10 +1,11 @@
 /** The built trainer in processes of their own, fed by the real transport: the test target builds first. */
 import { fork } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isRoleEvent, launchedVariable, type RoleEvent } from '@trilithon/monitor'
-import { createRolloutSender, latestVersion, openWeights } from '@trilithon/transport'
+import { createRolloutSender, latestVersion, openRolloutSender, openWeights } from '@trilithon/transport'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { TrainerSchema } from '../src/configuration/trainer-schema.ts'
 import { makeTinyFolder, tinySetup } from '../src/rl/__fixtures__/tiny-run.ts'
@@ -188,6 +189,47 @@ describe('a trainer process', () => {
     expect(weightsOf('out')).toBe(whole)
     expect(stepsOf('out')).toEqual([0, 1, 2, 3, 4, 5])
     expect(readdirSync(broadcastsOf('out'))).toEqual(['step_6'])
+  })
+
+  it('takes batches over sockets: killed, with an orchestrator that is another one afterwards, it comes to the bits of a run that never stopped', async () => {
+    const whole = await trainHere()
+    const transport = { type: 'zmq', host: '127.0.0.1', port: 18_931, hwm: 3 } as const
+    const rollouts = join(folder, 'out', 'run_default', 'rollouts')
+    const changes = { rollout_transport: transport, ckpt: { interval: 2 } }
+    const before = await openRolloutSender({ transport, rollouts, firstStep: 0 })
+    const signal = AbortSignal.timeout(30_000)
+    const shipping = (async () => {
+      for (let step = 0; step < 4; step++) await before.send(step, made(step).samples, {}, signal)
+    })()
+    const killed = await train(changes, { at: 'Step 3 ', by: 'SIGKILL' })
+    expect(killed.status).toBeNull()
+    await shipping
+    await before.dispose()
+    const after = await openRolloutSender({ transport, rollouts, firstStep: 2 })
+    for (const step of [4, 5]) await after.send(step, made(step).samples, {}, AbortSignal.timeout(100))
+    const next = await train({ ...changes, ckpt: { interval: 2, resume_step: -1 } })
+    expect([next.status, next.err]).toEqual([0, ''])
+    await after.delivered(signal)
+    await after.dispose()
+    expect(signal.aborted).toBe(false)
+    expect(weightsOf('out')).toBe(whole)
+    expect(stepsOf('out')).toEqual([0, 1, 2, 3, 4, 5])
+  })
+
+  it('says at once that its port is taken, and by which key', async () => {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen({ host: '127.0.0.1', port: 18_934 }, resolve))
+    const { status, err, events } = await train({ rollout_transport: { type: 'zmq', port: 18_931 } })
+    server.close()
+    expect(status).toBe(1)
+    expect(JSON.parse(err)).toMatchObject({
+      code: 'PORT_IN_USE',
+      path: 'rollout_transport.port',
+      message: expect.stringContaining('18934'),
+    })
+    expect(events.map(({ kind }) => kind)).toEqual(['failed'])
+    // Nothing that keeps the next start from the folder.
+    expect(readdirSync(join(folder, 'out')).flatMap((name) => readdirSync(join(folder, 'out', name)))).toEqual([])
   })
 
   it('fails with the cause that its thread or its transport has, and says so to its launcher', async () => {

@@ -153,24 +153,24 @@ afterEach(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Columns: steps, async level, off-policy bound, whether the run that is killed is a resumed one, who is killed. Every pair of values of two columns is in a row. */
+/** Columns: steps, async level, off-policy bound, whether the run that is killed is a resumed one, who is killed, how batches travel. Every pair of values of two columns is in a row. */
 const cases = [
-  [1, 0, 8, 'fresh', 'orchestrator'],
-  [1, 1, 0, 'fresh', 'trainer'],
-  [1, 1, 1, 'fresh', 'worker'],
-  [1, 2, 0, 'resumed', 'inference'],
-  [2, 0, 1, 'fresh', 'inference'],
-  [2, 0, 1, 'resumed', 'trainer'],
-  [2, 1, 0, 'resumed', 'orchestrator'],
-  [2, 2, 8, 'resumed', 'worker'],
-  [3, 0, 0, 'resumed', 'worker'],
-  [3, 1, 8, 'resumed', 'inference'],
-  [3, 2, 8, 'resumed', 'trainer'],
-  [3, 2, 1, 'fresh', 'orchestrator'],
+  [1, 0, 8, 'fresh', 'orchestrator', 'zmq'],
+  [1, 1, 0, 'fresh', 'trainer', 'filesystem'],
+  [1, 1, 1, 'fresh', 'worker', 'zmq'],
+  [1, 2, 0, 'resumed', 'inference', 'zmq'],
+  [2, 0, 1, 'fresh', 'inference', 'filesystem'],
+  [2, 0, 1, 'resumed', 'trainer', 'zmq'],
+  [2, 1, 0, 'resumed', 'orchestrator', 'zmq'],
+  [2, 2, 8, 'resumed', 'worker', 'filesystem'],
+  [3, 0, 0, 'resumed', 'worker', 'zmq'],
+  [3, 1, 8, 'resumed', 'inference', 'filesystem'],
+  [3, 2, 8, 'resumed', 'trainer', 'filesystem'],
+  [3, 2, 1, 'fresh', 'orchestrator', 'filesystem'],
 ] as const
 
 it('the table has every pair of values', () => {
-  const columns = [0, 1, 2, 3, 4] as const
+  const columns = [0, 1, 2, 3, 4, 5] as const
   for (const one of columns)
     for (const other of columns) {
       if (one >= other) continue
@@ -180,11 +180,14 @@ it('the table has every pair of values', () => {
     }
 })
 
-describe.each(cases)('%d steps, async level %d, bound %d, %s, with SIGKILL of the %s', (count, level, bound, begin, victim) => {
+describe.each(cases)('%d steps, level %d, bound %d, %s, SIGKILL of the %s, by %s', (count, level, bound, begin, victim, transport) => {
   it('ends with its cause, leaves nothing behind, and goes on to its end', { timeout: 60_000 }, async () => {
     const run = `${count}-${level}-${bound}-${victim}`
+    // The trainer that is started again listens where the one before did.
+    const batchPort = port + 1000
     const of = (more: readonly string[]) => [
       ...flags(run),
+      ...(transport === 'zmq' ? ['--rollout-transport.type=zmq', `--rollout-transport.port=${batchPort}`] : []),
       `--orchestrator.max-async-level=${level}`,
       `--orchestrator.max-off-policy-steps=${bound}`,
       ...more,

@@ -163,6 +163,18 @@ describe('before anything starts', () => {
     expect(existsSync(out('checkpoints'))).toBe(true)
   })
 
+  it.each([18_474, 18_477])('the ports of batches over sockets are among them: %d', async (port) => {
+    server = createServer()
+    await new Promise<void>((resolve) => server?.listen({ host: '127.0.0.1', port }, () => resolve()))
+    const sockets = ['--rollout-transport.type', 'zmq', '--rollout-transport.port', '18474']
+    expect((await run(sockets)).problem).toMatchObject({
+      ...{ code: 'PORT_IN_USE', path: 'trainer.rollout_transport.port', hint: expect.stringContaining('--rollout-transport.port') },
+      message: expect.stringContaining(String(port)),
+    })
+    // A trainer on made-up data takes no batches.
+    expect(await run([...sockets, '--trainer.data.fake.batch-size', '2'])).toMatchObject({ status: 0 })
+  })
+
   it('a used folder is cleaned when that is asked for, unless the user protects it or the run needs what is in it', async () => {
     checkpoint(5, 'trainer')
     const cleaning = await run(['--clean-output-dir'], {}, {}, { NEVER_CLEAN_OUTPUT_DIR: '1' })
