@@ -1,8 +1,10 @@
 /** What the engine reports of a token has the bits of the trainer's packed forward: here in one process, in `other-process.test.ts` in two. */
+
+import { someIds, tinyFamilies } from '@trilithon/testing'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createEngine } from '../src/engine/create-engine.ts'
 import { bitsOf, generate, requestOf, rowsOf } from './running.ts'
-import { packedScores, someIds, TestFolders, tinyFamilies, tinyModel } from './tiny-models.ts'
+import { packedScores, TestFolders, tinyModel } from './tiny-models.ts'
 
 const folders = new TestFolders()
 afterAll(() => folders.remove())

@@ -1,11 +1,12 @@
 /** What an answer holds beside its tokens. */
 import { createPackedContext, type Model } from '@trilithon/models'
 import { scope, toArray } from '@trilithon/tensor'
+import { someIds } from '@trilithon/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createEngine } from '../src/engine/create-engine.ts'
 import type { Engine } from '../src/engine/engine.ts'
 import { bitsOf, generate, requestOf } from './running.ts'
-import { packedScores, someIds, TestFolders, tinyModel } from './tiny-models.ts'
+import { packedScores, TestFolders, tinyModel } from './tiny-models.ts'
 
 const folders = new TestFolders()
 let engine: Engine

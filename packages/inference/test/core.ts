@@ -1,11 +1,12 @@
 /** An engine without a thread, stepped by hand. */
 import { nodeFiles } from '@trilithon/models'
+import type { TinyFamily } from '@trilithon/testing'
 import { openWeights } from '@trilithon/transport'
 import type { EngineRequest } from '../src/engine/engine.ts'
 import { EngineCore, type EngineCoreOptions } from '../src/engine/engine-core.ts'
 import { type CoreReport, tokenWords } from '../src/engine/engine-messages.ts'
 import { SharedStats } from '../src/engine/shared-stats.ts'
-import { type TinyFamily, tinyModel } from './tiny-models.ts'
+import { tinyModel } from './tiny-models.ts'
 
 export function coreOf(family: TinyFamily, changes: Partial<EngineCoreOptions> = {}, seed = 1): EngineCore {
   const stats = new SharedArrayBuffer(SharedStats.bytes)

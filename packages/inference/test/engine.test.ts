@@ -1,6 +1,7 @@
 /** The engine as the main thread sees it. */
 import { silentLogger } from '@trilithon/core'
 import { liveTensors } from '@trilithon/tensor'
+import { someIds } from '@trilithon/testing'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createEngine } from '../src/engine/create-engine.ts'
@@ -9,7 +10,7 @@ import { countSlots, hostOptions, sizeCache } from '../src/engine/engine-options
 import { EngineProxy, type ProxyPort } from '../src/engine/engine-proxy.ts'
 import { SharedStats } from '../src/engine/shared-stats.ts'
 import { generate, requestOf } from './running.ts'
-import { someIds, TestFolders, tinyModel } from './tiny-models.ts'
+import { TestFolders, tinyModel } from './tiny-models.ts'
 
 const folders = new TestFolders()
 let engine: Engine

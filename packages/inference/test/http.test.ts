@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { memoryKVStore } from '@trilithon/builtin'
 import { type KVStore, silentLogger } from '@trilithon/core'
 import { saveModel } from '@trilithon/models'
+import { someIds, type TinyFamily } from '@trilithon/testing'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { createEngine } from '../src/engine/create-engine.ts'
 import type { Engine } from '../src/engine/engine.ts'
@@ -11,7 +12,7 @@ import type { EngineOptions } from '../src/engine/engine-options.ts'
 import { binaryMediaType } from '../src/server/binary-answer.ts'
 import { createInferenceServer, type InferenceServer } from '../src/server/create-server.ts'
 import { bitsOf, generate, requestOf } from './running.ts'
-import { someIds, TestFolders, type TinyFamily, tinyModel } from './tiny-models.ts'
+import { TestFolders, tinyModel } from './tiny-models.ts'
 
 const folders = new TestFolders()
 afterAll(() => folders.remove())

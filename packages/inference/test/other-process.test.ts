@@ -2,8 +2,9 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { kvElementsPerToken } from '@trilithon/models'
+import { tinyFamilies } from '@trilithon/testing'
 import { afterAll, expect, test } from 'vitest'
-import { TestFolders, tinyFamilies, tinyModel } from './tiny-models.ts'
+import { TestFolders, tinyModel } from './tiny-models.ts'
 
 const folders = new TestFolders()
 afterAll(() => folders.remove())

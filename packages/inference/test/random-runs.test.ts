@@ -5,13 +5,14 @@
 
 import { kvElementsPerToken } from '@trilithon/models'
 import { scope } from '@trilithon/tensor'
+import { someIds, tinyFamilies } from '@trilithon/testing'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { EngineCore } from '../src/engine/engine-core.ts'
 import { type CoreReport, type EvictedBlock, type SlotLayout, tokenWords } from '../src/engine/engine-messages.ts'
 import { coreOf, submit } from './core.ts'
 import { bitsOf, requestOf } from './running.ts'
-import { packedScores, someIds, tinyFamilies, tinyModel } from './tiny-models.ts'
+import { packedScores, tinyModel } from './tiny-models.ts'
 
 const request = fc.record({
   /** Requests of one family of prompts have a beginning in common. */

@@ -1,10 +1,11 @@
 /** Who is served when, what a step holds, and that everything is given back. */
 import { liveTensors, scope, viewOf, write } from '@trilithon/tensor'
+import { someIds } from '@trilithon/testing'
 import { describe, expect, test } from 'vitest'
 import { iterationBounds } from '../src/engine/shared-stats.ts'
 import { coreOf, submit, tokensOf } from './core.ts'
 import { requestOf } from './running.ts'
-import { packedScores, someIds, tinyModel } from './tiny-models.ts'
+import { packedScores, tinyModel } from './tiny-models.ts'
 
 describe('the scheduler', () => {
   test('a long prompt comes in pieces, and whoever continues gets a token in each of these steps', () => {

@@ -3,14 +3,14 @@ import { createHash } from 'node:crypto'
 import { memoryKVStore } from '@trilithon/builtin'
 import { type KVStore, silentLogger } from '@trilithon/core'
 import { kvElementsPerToken } from '@trilithon/models'
-import { recordingLogger } from '@trilithon/testing'
+import { recordingLogger, someIds, tinyFamilies } from '@trilithon/testing'
 import { afterAll, expect, test } from 'vitest'
 import { BlockCourier } from '../src/engine/block-courier.ts'
 import { blockName } from '../src/engine/block-manager.ts'
 import { createEngine } from '../src/engine/create-engine.ts'
 import type { Engine, EngineRequest } from '../src/engine/engine.ts'
 import { type Answer, bitsOf, generate, requestOf } from './running.ts'
-import { packedScores, someIds, TestFolders, tinyFamilies, tinyModel } from './tiny-models.ts'
+import { packedScores, TestFolders, tinyModel } from './tiny-models.ts'
 
 const folders = new TestFolders()
 const model = tinyModel('qwen3_moe', 1)

@@ -4,6 +4,7 @@ import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, truncate
 import { join } from 'node:path'
 import { createPagedContext, KVPages, type Model } from '@trilithon/models'
 import { scope, toArray } from '@trilithon/tensor'
+import { someIds, type TinyFamily, tinyFamilies } from '@trilithon/testing'
 import { createWeightsPublisher, type OpenWeights } from '@trilithon/transport'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createEngine } from '../src/engine/create-engine.ts'
@@ -11,7 +12,7 @@ import type { Engine } from '../src/engine/engine.ts'
 import { tokenWords } from '../src/engine/engine-messages.ts'
 import { coreOf, submit, tokensOf } from './core.ts'
 import { type Answer, bitsOf, generate, requestOf } from './running.ts'
-import { packedScores, someIds, TestFolders, type TinyFamily, tinyFamilies, tinyModel } from './tiny-models.ts'
+import { packedScores, TestFolders, tinyModel } from './tiny-models.ts'
 
 const folders = new TestFolders()
 afterAll(() => folders.remove())

@@ -1,6 +1,7 @@
 import { toArray } from '@trilithon/tensor'
+import type { TinyFamily } from '@trilithon/testing'
 import { describe, expect, it } from 'vitest'
-import { type TinyFamily, tinyConfig } from '../test/tiny-models.ts'
+import { tinyConfig } from '../test/tiny-models.ts'
 import { createModel, type InitScheme } from './model/create-model.ts'
 
 /** Wide enough that a standard deviation says something: the smallest matrix below has 1,536 elements. */

@@ -1,9 +1,10 @@
 /** Two different ways to the same bits: packed or alone, in pages or not, recomputed or kept, replayed or chosen, in another process. */
 import { liveTensors, scope } from '@trilithon/tensor'
+import { someIds, type TinyFamily, tinyFamilies } from '@trilithon/testing'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createModel, createPackedContext, type Model } from '../src/index.ts'
 import { packedHidden, pagedHidden, trainStep, valuesOf } from './running.ts'
-import { someIds, type TinyFamily, tinyConfig, tinyFamilies } from './tiny-models.ts'
+import { tinyConfig } from './tiny-models.ts'
 
 describe.each(tinyFamilies)('%s', (family: TinyFamily) => {
   let model: Model

@@ -1,9 +1,10 @@
 /** What a caller can get wrong: a coded error that names the call and the argument, and nothing is left behind. */
 import { TrilithonError } from '@trilithon/core'
 import { liveTensors, record, scope, write } from '@trilithon/tensor'
+import { someIds } from '@trilithon/testing'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { createModel, createPackedContext, createPagedContext, KVPages, Model } from '../src/index.ts'
-import { someIds, tinyConfig } from './tiny-models.ts'
+import { tinyConfig } from './tiny-models.ts'
 
 const dense = createModel(tinyConfig('qwen3'), { seed: 1 })
 const sparse = createModel(tinyConfig('qwen3_moe'), { seed: 1 })

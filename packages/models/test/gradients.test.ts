@@ -1,8 +1,9 @@
 /** Every kind of parameter against central differences, in double: all ops run their references. */
 import { checkGradient, liveTensors, scope } from '@trilithon/tensor'
+import { someIds, type TinyFamily, tinyFamilies } from '@trilithon/testing'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createModel, createPackedContext } from '../src/index.ts'
-import { someIds, type TinyFamily, tinyConfig, tinyFamilies } from './tiny-models.ts'
+import { tinyConfig } from './tiny-models.ts'
 
 afterEach(() => expect(liveTensors()).toMatchObject({ tensors: 0, bytes: 0 }))
 

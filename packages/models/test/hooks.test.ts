@@ -10,10 +10,11 @@ import {
   scope,
   type Tensor,
 } from '@trilithon/tensor'
+import { someIds, type TinyFamily, tinyFamilies } from '@trilithon/testing'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createModel, createPackedContext, Model } from '../src/index.ts'
 import { packedHidden, trainStep, valuesOf } from './running.ts'
-import { someIds, type TinyFamily, tinyConfig, tinyFamilies } from './tiny-models.ts'
+import { tinyConfig } from './tiny-models.ts'
 
 afterEach(() => expect(liveTensors()).toMatchObject({ tensors: 0, bytes: 0 }))
 

@@ -1,10 +1,11 @@
 /** MLA over chosen keys: against dense attention, against the unabsorbed form, and the indexer's own loss. */
 import { type ChosenKeys, checkGradient, fromArray, liveTensors, record, scope, type Tensor, toArray, write } from '@trilithon/tensor'
+import { someIds } from '@trilithon/testing'
 import { afterEach, expect, test } from 'vitest'
 import { createModel, createPackedContext, type Model } from '../src/index.ts'
 import { largestDifference } from './golden.ts'
 import { packedHidden, trainStep, valuesOf } from './running.ts'
-import { someIds, tinyConfig } from './tiny-models.ts'
+import { tinyConfig } from './tiny-models.ts'
 import { unabsorbedHidden } from './unabsorbed-oracle.ts'
 
 afterEach(() => expect(liveTensors()).toMatchObject({ tensors: 0, bytes: 0 }))

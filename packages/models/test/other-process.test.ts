@@ -1,10 +1,11 @@
 /** Runs the built package (dist) in another process: the test target builds first. */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { someIds, tinyFamilies, tinyModelJson } from '@trilithon/testing'
 import { describe, expect, test } from 'vitest'
 import { createModel } from '../src/index.ts'
 import { packedHidden, packedLogprobs } from './running.ts'
-import { someIds, tinyConfig, tinyFamilies, tinyJson } from './tiny-models.ts'
+import { tinyConfig } from './tiny-models.ts'
 
 const script = fileURLToPath(new URL('./decode-elsewhere.mjs', import.meta.url))
 const bitsOf = (values: Float32Array) => [...new Uint32Array(values.slice().buffer)]
@@ -20,7 +21,7 @@ describe.each(tinyFamilies)('%s', (family) => {
       [[5, 1, 1, 3], 4, '1'],
       [[1], 3, '2'],
     ] as const) {
-      const input = JSON.stringify({ json: tinyJson[family], seed: 7, ids, pieces, blockSize })
+      const input = JSON.stringify({ json: tinyModelJson[family], seed: 7, ids, pieces, blockSize })
       const child = spawnSync(process.execPath, [script, input], { encoding: 'utf8', env: { ...process.env, TRILITHON_THREADS: threads } })
       expect(child.stderr).toBe('')
       expect(JSON.parse(child.stdout)).toEqual({ hidden, logprobs })

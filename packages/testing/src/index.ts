@@ -19,4 +19,6 @@ export { type DescribePluginOptions, openPluginContext, type PluginContext } fro
 export { type LogLine, type RecordingLogger, recordingLogger } from './recording-logger.ts'
 export { type RouterCaseName, routerCases } from './router-cases.ts'
 export { type MakeRouter, openRouterContext, type RouterContext } from './router-context.ts'
+export { someIds } from './some-ids.ts'
 export { type CaseResult, type CaseSkip, runCases, type SuiteCase, type SuiteOptions, selectCases } from './suite.ts'
+export { type TinyFamily, tinyFamilies, tinyModelJson } from './tiny-model-json.ts'

@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type FileLayer, TrilithonError } from '@trilithon/core'
 import { liveTensors, toArray } from '@trilithon/tensor'
+import { tinyFamilies, tinyModelJson } from '@trilithon/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { tinyConfig, tinyFamilies, tinyJson } from '../../test/tiny-models.ts'
+import { tinyConfig } from '../../test/tiny-models.ts'
 import { nodeFiles } from '../files/node-files.ts'
 import { createModel, loadModel, reloadWeights, saveModel } from './create-model.ts'
 import type { Model } from './model.ts'
@@ -57,7 +58,7 @@ const failure = (run: () => unknown): TrilithonError => {
 }
 
 describe.each(tinyFamilies)('%s', (family) => {
-  const configText = JSON.stringify(tinyJson[family])
+  const configText = JSON.stringify(tinyModelJson[family])
 
   test('what is saved is loaded bit-equal, and saved again in the same bytes', () => {
     const model = createModel(tinyConfig(family), { seed: 1, configText })
@@ -99,7 +100,7 @@ test('a golden checkpoint is written back in the bytes of its tensors', () => {
 
 describe('a folder that is no model', () => {
   const tiny = (config: object = {}) => {
-    const model = createModel(tinyConfig('qwen3'), { seed: 1, configText: JSON.stringify({ ...tinyJson.qwen3, ...config }) })
+    const model = createModel(tinyConfig('qwen3'), { seed: 1, configText: JSON.stringify({ ...tinyModelJson.qwen3, ...config }) })
     saveModel(model, join(folder, 'm'), { files })
     model.dispose()
     return join(folder, 'm')

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { MicroBatch } from '@trilithon/core'
 import { createModel, type ModelConfig, nodeFiles, parseModelConfig } from '@trilithon/models'
 import { createAdamW, liveTensors, type Optimiser, toArray, write } from '@trilithon/tensor'
-import { failingFiles } from '@trilithon/testing'
+import { failingFiles, tinyModelJson } from '@trilithon/testing'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Loss } from '../loss/loss.ts'
 import { createDefaultLoss, opdLoss, sftLoss } from '../loss/policy-loss.ts'
@@ -12,54 +12,9 @@ import { documentMicroBatch } from '../packing/pack-documents.ts'
 import { saveSkippedSamples } from './skipped-samples.ts'
 import { type TrainStepParts, trainStep } from './train-step.ts'
 
-const config = parseModelConfig(
-  {
-    model_type: 'qwen3_moe',
-    vocab_size: 19,
-    hidden_size: 12,
-    num_attention_heads: 2,
-    num_key_value_heads: 1,
-    head_dim: 4,
-    intermediate_size: 10,
-    num_hidden_layers: 2,
-    mlp_only_layers: [0],
-    num_experts: 5,
-    num_experts_per_tok: 2,
-    moe_intermediate_size: 6,
-    norm_topk_prob: true,
-    max_position_embeddings: 64,
-    rms_norm_eps: 1e-6,
-    rope_theta: 100,
-    initializer_range: 0.4,
-  },
-  'config.json',
-)
+const config = parseModelConfig(tinyModelJson.qwen3_moe, 'config.json')
 const sparseConfig = parseModelConfig(
-  {
-    model_type: 'glm_moe_dsa',
-    vocab_size: 19,
-    hidden_size: 12,
-    num_attention_heads: 2,
-    intermediate_size: 10,
-    num_hidden_layers: 2,
-    max_position_embeddings: 64,
-    rms_norm_eps: 1e-6,
-    rope_theta: 100,
-    initializer_range: 0.4,
-    q_lora_rank: 8,
-    kv_lora_rank: 6,
-    qk_nope_head_dim: 4,
-    qk_rope_head_dim: 4,
-    v_head_dim: 5,
-    n_routed_experts: 4,
-    num_experts_per_tok: 2,
-    moe_intermediate_size: 6,
-    n_shared_experts: 1,
-    first_k_dense_replace: 1,
-    index_n_heads: 8,
-    index_head_dim: 6,
-    index_topk: 3,
-  },
+  { ...tinyModelJson.glm_moe_dsa, num_hidden_layers: 2, index_topk: 3, indexer_types: null },
   'config.json',
 )
 const documents = Array.from({ length: 7 }, (_, index) => {
