@@ -1,25 +1,10 @@
 import { afterEach, expect, test } from 'vitest'
-import {
-  attention,
-  fromArray,
-  liveTensors,
-  normal,
-  packDocuments,
-  pagedAttention,
-  record,
-  scope,
-  slice,
-  type Tensor,
-  toArray,
-} from '../index.ts'
+import { randomTensor } from '../../test/random-tensor.ts'
+import { attention, fromArray, liveTensors, packDocuments, pagedAttention, record, scope, slice, type Tensor, toArray } from '../index.ts'
 
 afterEach(() => expect(liveTensors()).toMatchObject({ tensors: 0, bytes: 0 }))
 
-function random(shape: readonly number[], name: string): Tensor {
-  const values = new Float32Array(shape.reduce((count, size) => count * size, 1))
-  normal(1).fill(values, 6, name, 0)
-  return fromArray('f32', shape, values)
-}
+const random = (shape: readonly number[], name: string) => randomTensor(shape, name, 6)
 
 const ids = (...values: readonly number[]) => fromArray('i32', [values.length], values)
 

@@ -1,11 +1,11 @@
 import { afterEach, expect, test } from 'vitest'
+import { randomTensor } from '../../test/random-tensor.ts'
 import {
   chooseKeys,
   choosePagedKeys,
   fromArray,
   indexScores,
   liveTensors,
-  normal,
   packDocuments,
   scope,
   slice,
@@ -15,11 +15,7 @@ import {
 
 afterEach(() => expect(liveTensors()).toMatchObject({ tensors: 0, bytes: 0 }))
 
-function random(shape: readonly number[], name: string): Tensor {
-  const values = new Float32Array(shape.reduce((count, size) => count * size, 1))
-  normal(1).fill(values, 3, name, 0)
-  return fromArray('f32', shape, values)
-}
+const random = (shape: readonly number[], name: string) => randomTensor(shape, name, 3)
 
 const ids = (shape: readonly number[], values: readonly number[]) => fromArray('i32', shape, values)
 const rows = () => ({ q: random([6, 2, 4], 'q'), k: random([6, 4], 'k'), weights: random([6, 2], 'weights') })

@@ -1,10 +1,10 @@
 import { afterEach, expect, test } from 'vitest'
+import { randomTensor } from '../../test/random-tensor.ts'
 import {
   type ChosenKeys,
   fromArray,
   latentAttention,
   liveTensors,
-  normal,
   packDocuments,
   pagedLatentAttention,
   record,
@@ -16,11 +16,7 @@ import {
 
 afterEach(() => expect(liveTensors()).toMatchObject({ tensors: 0, bytes: 0 }))
 
-function random(shape: readonly number[], name: string): Tensor {
-  const values = new Float32Array(shape.reduce((count, size) => count * size, 1))
-  normal(1).fill(values, 8, name, 0)
-  return fromArray('f32', shape, values)
-}
+const random = (shape: readonly number[], name: string) => randomTensor(shape, name, 8)
 
 const ids = (shape: readonly number[], values: readonly number[]) => fromArray('i32', shape, values)
 const queries = () => ({ latent: random([4, 2, 8], 'q'), rotary: random([4, 2, 4], 'q rotary') })

@@ -1,26 +1,21 @@
 import { afterEach, expect, test } from 'vitest'
+import { randomTensor } from '../../test/random-tensor.ts'
 import {
   fromArray,
   liveTensors,
   lmHead,
-  normal,
   packWeight,
   record,
   type SamplingRules,
   sampleFromHidden,
   sampleFromLogits,
   scope,
-  type Tensor,
   toArray,
 } from '../index.ts'
 
 afterEach(() => expect(liveTensors()).toMatchObject({ tensors: 0, bytes: 0 }))
 
-function random(shape: readonly number[], name: string): Tensor {
-  const values = new Float32Array(shape.reduce((count, size) => count * size, 1))
-  normal(1).fill(values, 8, name, 0)
-  return fromArray('f32', shape, values)
-}
+const random = (shape: readonly number[], name: string) => randomTensor(shape, name, 8)
 
 function rulesOf(temperatures: readonly number[], seeds: readonly number[]): SamplingRules {
   const rows = temperatures.length
