@@ -30,8 +30,10 @@ describe('the order of tasks', () => {
     ['equal shares beside an endless one', [env('a', 90), env('b', null)], 0.5],
   ])('mixes environments by %s', (_, environments, share) => {
     const drawn = take(new TaskSource(environments), 20_000)
-    // Four standard deviations of 20,000 draws are below 0.015.
-    expect(drawn.filter(({ environment }) => environment === 'a').length / drawn.length).toBeCloseTo(share, 1.5)
+    const counts = (from: number, to: number) => drawn.slice(from, to).filter(({ environment }) => environment === 'a').length
+    // Not only in the long run: chance would be off by ten in a hundred.
+    for (let from = 0; from < drawn.length; from += 100) expect(Math.abs(counts(from, from + 100) - 100 * share)).toBeLessThanOrEqual(3)
+    expect(Math.abs(counts(0, drawn.length) / drawn.length - share)).toBeLessThan(0.001)
   })
 
   it('shuffles without preference', () => {
@@ -100,6 +102,24 @@ describe('a task that comes back', () => {
       returns++
     }
     expect(returns).toBe(maxReturns)
+  })
+
+  it('and is left out makes room for another one of its environment, over a resume too', () => {
+    const environments = [env('a', null, 9), env('b', null, 1)]
+    const source = new TaskSource(environments)
+    const given = take(source, 100).filter(({ environment }) => environment === 'b')
+    for (const task of given) expect(source.giveBack({ ...task, returns: maxReturns })).toBe(false)
+    const saved = SourcePosition.parse(JSON.parse(JSON.stringify(source.position([]))))
+    for (const one of [source, new TaskSource(environments, undefined, saved)]) {
+      const drawn = take(one, 200)
+      const replaced = drawn.filter(({ environment }) => environment === 'b').length
+      expect(replaced).toBeGreaterThanOrEqual(given.length + 17)
+      expect(replaced).toBeLessThanOrEqual(given.length + 23)
+      // None of those that were left out.
+      expect(drawn.some((task) => given.some(({ environment, index }) => task.environment === environment && task.index === index))).toBe(
+        false,
+      )
+    }
   })
 
   it('cannot keep new ones away', () => {
