@@ -3,7 +3,7 @@
  * What the transport costs: encoding and decoding of rollouts and micro-batches per token, publishing and reading weights against a plain copy of the
  * same bytes, and the time from the last rename to the one who waits.
  *
- *   node tools/bench/transport.mjs [megabytes of weights, 256]     (after ./trilithon build)
+ *   node tools/bench/transport.mjs [megabytes of weights, 256] [rollouts: nothing else]     (after ./trilithon build)
  *
  * Interleaved rounds in one process: median and range.
  */
@@ -21,6 +21,8 @@ const {
   decodeTrainingBatch,
   encodeMicroBatches,
   encodeTrainingBatch,
+  openRolloutReceiver,
+  openRolloutSender,
   openWeights,
 } = await import('../../packages/transport/dist/index.js')
 
@@ -81,6 +83,75 @@ const sampleOf = (tokens, id) => ({
   trainingMode: 'rl',
   profile: 'fp32',
 })
+/** Batches by files and by sockets, in turn, both ends in this process. Files are on the disk in both; the clock runs until the trainer's end has decoded. */
+async function compareTransports() {
+  /** @type {readonly (readonly [string, import('@trilithon/core').Sample[]])[]} */
+  const batches = [
+    ['256 samples of 24 tokens', Array.from({ length: 256 }, (_, index) => sampleOf(24, `sample-${index}`))],
+    ['64 samples of 512 tokens', Array.from({ length: 64 }, (_, index) => sampleOf(512, `sample-${index}`))],
+    ...[64e6, 131_072 * 75 * 8].map(
+      (bytes) => /** @type {const} */ ([`the same with ${(bytes / 1e6).toFixed(0)} MB of expert rows`, withRows(bytes)]),
+    ),
+  ]
+  for (const [index, [name, samples]] of batches.entries()) {
+    const transports = /** @type {const} */ ([
+      { type: 'filesystem' },
+      { type: 'zmq', host: '127.0.0.1', port: 18_221 + 10 * index, hwm: 4 },
+    ])
+    const ends = await Promise.all(
+      transports.map(async (transport) => {
+        const rollouts = join(folderOf(transport.type, index), 'rollouts')
+        const options = { transport, rollouts, firstStep: 0 }
+        const receiver = await openRolloutReceiver(options)
+        const sender = await openRolloutSender(options)
+        /** @type {{ shipped: number[], received: number[], behind: number[], processor: number[] }} */
+        const times = { shipped: [], received: [], behind: [], processor: [] }
+        return { transport, receiver, sender, times }
+      }),
+    )
+    await sleep(500)
+    for (let step = 0; step < rounds + 2; step++)
+      for (const { sender, receiver, times } of ends) {
+        const [from, cpu] = [performance.now(), process.cpuUsage()]
+        const received = receiver.next().then(() => performance.now())
+        await sender.send(step, samples, {})
+        const shipped = performance.now()
+        const at = await received
+        const { user, system } = process.cpuUsage(cpu)
+        if (step < 2) continue
+        times.shipped.push(shipped - from)
+        times.received.push(at - from)
+        times.behind.push(at - shipped)
+        times.processor.push((user + system) / 1000)
+      }
+    for (const { transport, sender, receiver, times } of ends) {
+      print(`${name}, ${transport.type}: shipped`, times.shipped, 'ms', 1)
+      print(`${name}, ${transport.type}: received behind that`, times.behind, 'ms', 1)
+      print(`${name}, ${transport.type}: processor time of both ends`, times.processor, 'ms', 1)
+      await sender.dispose()
+      await receiver.dispose()
+    }
+    for (const step of Array(rounds + 2).keys())
+      for (const { type } of transports) rmSync(join(folderOf(type, index), 'rollouts', `step_${step}`), { recursive: true })
+    const ratios = (ends[1]?.times.received ?? []).map((ms, round) => ms / (ends[0]?.times.received[round] ?? Number.NaN))
+    print(`${name}: sockets as a multiple of files`, ratios, 'x', 2)
+  }
+}
+
+/** @param {string} type @param {number} index */
+function folderOf(type, index) {
+  return join(disk, `${type}-${index}`, 'run_default')
+}
+
+/** 64 samples of 512 tokens whose rows have that many bytes together. @param {number} bytes @returns {import('@trilithon/core').Sample[]} */
+function withRows(bytes) {
+  const each = Math.floor(bytes / 64 / 600) * 600
+  return Array.from({ length: 64 }, (_, index) => ({
+    ...sampleOf(512, `sample-${index}`),
+    routedExperts: { data: new Uint8Array(each).fill(index), shape: [each / 600, 75, 8], dtype: /** @type {const} */ ('uint8') },
+  }))
+}
+
 for (const [count, tokens] of /** @type {const} */ ([
   [64, 128],
   [64, 2048],
@@ -123,6 +194,8 @@ for (const [count, tokens] of /** @type {const} */ ([
       0,
     )
 }
+await compareTransports()
+if (process.argv[3] === 'rollouts') process.exit()
 {
   const samples = Array.from({ length: 64 }, (_, index) => sampleOf(512, `sample-${index}`))
   for (const [name, parent] of [

@@ -208,6 +208,7 @@ test.each([
   [{ max_steps: '5' }, 'max_steps'],
   [{ loss: { type: 'other' } }, 'loss.type'],
   [{ rollout_transport: { type: 'zmq', port: 0 } }, 'rollout_transport.port'],
+  [{ rollout_transport: { type: 'zmq', port: 65_533 } }, 'rollout_transport.port'],
 ])('%j is refused at %s', (input, path) => {
   expect(TrainerSchema.safeParse(input).error?.issues.map((issue) => issue.path.join('.'))).toEqual([path])
 })

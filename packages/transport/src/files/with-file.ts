@@ -23,6 +23,7 @@ export async function withFile<T>(path: string, files: AsyncFiles, use: (file: A
 
 /** All bytes of a file, up to its end when it got shorter meanwhile. */
 export async function readWhole(file: AsyncFile): Promise<Uint8Array> {
-  const all = new Uint8Array(file.size)
+  // Not filled with zeros first: a batch may be large.
+  const all = new Uint8Array(Buffer.allocUnsafeSlow(file.size).buffer)
   return all.subarray(0, await file.read(all, 0))
 }
