@@ -58,6 +58,7 @@ describe('an evaluation', () => {
   it('of failures alone has no reward', () => {
     expect(summary([episode('a', null)])).toEqual({
       ...{ 'eval/e/errored_count': 1, 'eval/e/error/mean': 1, 'eval/e/cancelled_count': 0, 'eval/e/time': 3 },
+      ...{ 'dispatcher/errored/eval/e': 1, 'dispatcher/cancelled/eval/e': 0 },
     })
   })
 

@@ -27,10 +27,14 @@ export function evalSummary({ environment, groupSize, episodes, time }: EvalSumm
     const [first] = result.turns.flatMap((turn) => [...turn.versions.subarray(0, 1)])
     return first ?? groupVersion
   })
+  const errored = episodes.length - sound.length
+  const cancelled = episodes.filter(({ result }) => result.error?.type === 'Cancelled').length
   const values: Record<string, number> = {
-    [`${at}/errored_count`]: episodes.length - sound.length,
+    [`${at}/errored_count`]: errored,
     [`${at}/error/mean`]: episodes.length === 0 ? 0 : 1 - sound.length / episodes.length,
-    [`${at}/cancelled_count`]: episodes.filter(({ result }) => result.error?.type === 'Cancelled').length,
+    [`${at}/cancelled_count`]: cancelled,
+    [`dispatcher/errored/eval/${environment}`]: errored,
+    [`dispatcher/cancelled/eval/${environment}`]: cancelled,
     [`${at}/time`]: time,
   }
   if (sound.length === 0) return values
