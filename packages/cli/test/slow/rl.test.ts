@@ -1,5 +1,5 @@
 /**
- * Budget: 240 s. Runs of `trilithon rl` with the built command line (dist) and real processes: steps, async level, off-policy bound, fresh or resumed, and the role that is
+ * Budget: 260 s. Runs of `trilithon rl` with the built command line (dist) and real processes: steps, async level, off-policy bound, fresh or resumed, and the role that is
  * killed, chosen so that every pair of values occurs; ends by Ctrl-C; what is left when the launcher itself is killed.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -187,6 +187,8 @@ describe.each(cases)('%d steps, level %d, bound %d, %s, SIGKILL of the %s, by %s
     const batchPort = port + 1000
     const of = (more: readonly string[]) => [
       ...flags(run),
+      // An engine is started again otherwise.
+      '--max-inference-restarts=0',
       ...(transport === 'zmq' ? ['--rollout-transport.type=zmq', `--rollout-transport.port=${batchPort}`] : []),
       `--orchestrator.max-async-level=${level}`,
       `--orchestrator.max-off-policy-steps=${bound}`,
@@ -242,6 +244,58 @@ function childrenOf(pid: number | undefined): number[] {
   if (pid === undefined || !existsSync(`/proc/${pid}/task/${pid}/children`)) return []
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
 }
+
+/** Lines of the trainer's metrics. */
+const trained = (run: string) =>
+  readFileSync(join(folder, run, 'metrics', 'trainer.jsonl'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, number>)
+    .filter((values) => 'loss/mean' in values)
+
+describe('an engine that dies', () => {
+  it('is started again and brought to the version of the run, which goes on as if nothing had been', { timeout: 60_000 }, async () => {
+    let killed: number | undefined
+    // At this level every token is of the version that trains.
+    const more = ['--max-steps', '8', '--orchestrator.max-async-level', '0']
+    const run = await call([...flags('again'), ...more], (out, _, pids) => {
+      if (killed !== undefined || !/\(trainer\): Step 2 /.test(out)) return
+      killed = pids.get('inference')
+      process.kill(Number(killed), 'SIGKILL')
+    })
+    expect(run).toMatchObject({ status: 0, err: '' })
+    expect(run.pids.get('inference')).not.toBe(killed)
+    expect(leftOf(run.pids)).toEqual([])
+    const lines = run.out.split('\n').filter((line) => line.includes('is started again'))
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toMatch(
+      /WARNING \(launcher\): the inference was ended by SIGKILL.*\(restart 1 of 3\), its log: again\/logs\/inference\.log$/,
+    )
+    expect(steps('again', 'trainer')).toEqual(upTo(8))
+    expect(steps('again', 'orchestrator')).toEqual(upTo(8))
+    const ids = rolloutIds('again')
+    expect(ids).toHaveLength(8 * 8)
+    expect(new Set(ids).size).toBe(ids.length)
+    // And the engine's log-probability of it is the trainer's, bit for bit, before and after.
+    expect(trained('again').map((values) => values['mismatch_kl/exact/max'])).toEqual(Array(8).fill(0))
+  })
+
+  it('more often than it may ends the run with its cause and leaves nothing', { timeout: 60_000 }, async () => {
+    const killed = new Set<number>()
+    const run = await call([...flags('often'), '--max-steps', '100000', '--max-inference-restarts', '1'], (out, _, pids) => {
+      const pid = pids.get('inference')
+      const isReady = (out.match(/\(inference\): ready/g) ?? []).length > killed.size
+      if (pid === undefined || killed.has(pid) || !isReady || !/\(trainer\): Step 1 /.test(out)) return
+      killed.add(pid)
+      process.kill(pid, 'SIGKILL')
+    })
+    expect(killed.size).toBe(2)
+    expect(run.status).toBe(1)
+    expect(run.err).toContain('ROLE_ENDED')
+    expect(run.err).toContain('the inference was ended by SIGKILL')
+    expect(leftOf(run.pids)).toEqual([])
+  })
+})
 
 describe('an end from outside', () => {
   const forever = (run: string) => [...flags(run), '--max-steps', '100000']

@@ -249,6 +249,14 @@ it('takes an id from the header before that of the body, and refuses another ran
   expect((await ask({ 'x-data-parallel-rank': '0' })).status).toBe(200)
   const refused = await ask({ 'x-data-parallel-rank': '1' })
   expect([refused.status, (await json(refused)).error.param]).toEqual([400, 'X-data-parallel-rank'])
+  expect((await ask({ 'x-min-weight-version': '0' })).status).toBe(200)
+  // A later answer may be another one, so that is no refusal for good.
+  const older = await ask({ 'x-min-weight-version': '1' })
+  expect([older.status, (await json(older)).error]).toMatchObject([
+    503,
+    { message: expect.stringContaining('version 0 of the weights serves') },
+  ])
+  expect((await ask({ 'x-min-weight-version': 'x' })).status).toBe(400)
   const other = await ask({}, { model: 'zzz' })
   expect([other.status, (await json(other)).error]).toMatchObject([404, { type: 'NotFoundError', param: 'model', code: 404 }])
 })

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { PolicyVersion } from '@trilithon/core'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { requestIdPrefix } from './active-requests.ts'
 import { binaryAnswer, binaryMediaType } from './binary-answer.ts'
@@ -23,6 +24,7 @@ export function addGenerateRoute(server: FastifyInstance, context: ServerContext
     const closing = context.closing()
     if (closing !== null) throw new HttpFailure(503, closing)
     refuseOtherRank(http)
+    refuseOlderWeights(http, context.weights.version)
     const request = parseGenerateRequest(http.body, { maxModelLen, vocabSize, returnsRoutedExperts, nextSeed })
     refuseOtherModel(request.model, context.model)
     const isBinary = (http.headers.accept ?? '').includes(binaryMediaType)
@@ -95,6 +97,23 @@ function refuseOtherRank(http: FastifyRequest): void {
       400,
       `this server is one engine, with the rank 0, and not ${String(rank).slice(0, 40)}; other engines have ports of their own`,
       'X-data-parallel-rank',
+    )
+}
+
+/**
+ * A client whose run has come further than this engine waits until the engine is brought there: one that was started again serves its model folder first, and keys
+ * of that would be kept under the salt of a later version.
+ */
+function refuseOlderWeights(http: FastifyRequest, served: PolicyVersion): void {
+  const header = http.headers['x-min-weight-version']
+  if (header === undefined) return
+  const least = String(header)
+  if (!/^\d{1,10}$/.test(least)) throw new HttpFailure(400, 'X-Min-Weight-Version is the number of a version', 'X-Min-Weight-Version')
+  if (served < Number(least))
+    throw new HttpFailure(
+      503,
+      `version ${served} of the weights serves, and version ${least} or a later one is asked for`,
+      'X-Min-Weight-Version',
     )
 }
 

@@ -6,6 +6,13 @@ export const ClientTable = z.strictObject({
   timeout: z.int().min(1).default(1200).describe('Seconds that a request may take.'),
   connect_timeout: z.number().gt(0).default(30).describe('Seconds in which a connection must stand.'),
   wait_for_ready_timeout: z.int().min(1).default(1800).describe('Seconds that the engines may take to start.'),
+  recovery_timeout_seconds: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe(
+      'Seconds that a run waits for one of its engines to come back when none is left; 0 ends it with the last. `rl` takes `wait_for_ready_timeout` where it starts engines again.',
+    ),
   base_url: z.array(z.string().min(1)).default(['http://localhost:8000/v1']).describe('URLs of the engines, or of a router before them.'),
   api_key_var: z.string().min(1).default('VLLM_API_KEY').describe('Variable of the environment that holds the key.'),
   headers: z.record(z.string(), z.string()).default({}).describe('Headers of every request.'),

@@ -27,6 +27,7 @@ test('defaults are those of prime-rl', () => {
     timeout: 1200,
     connect_timeout: 30,
     wait_for_ready_timeout: 1800,
+    recovery_timeout_seconds: 0,
     base_url: ['http://localhost:8000/v1'],
     api_key_var: 'VLLM_API_KEY',
     headers: {},

@@ -26,7 +26,7 @@ export const orchestratorReadKeys: Readonly<Record<'orchestrator', readonly stri
     ...at('adaptive_concurrency', 'initial_rollouts min_rollouts kv_cache_usage_limit'),
     ...at('student.model', 'name'),
     ...at('student.client', 'timeout connect_timeout wait_for_ready_timeout base_url api_key_var headers headers_from_env'),
-    ...at('student.client', 'extra_headers_from_state skip_model_check dp_rank_count admin_base_url router_url'),
+    ...at('student.client', 'extra_headers_from_state skip_model_check dp_rank_count admin_base_url router_url recovery_timeout_seconds'),
     ...at('tokenizer', 'name chat_template'),
     ...at('renderer[auto]', thinking),
     ...at('renderer[default]', thinking),
@@ -45,8 +45,8 @@ export const orchestratorReadKeys: Readonly<Record<'orchestrator', readonly stri
     ...advantage('advantage'),
     ...filters('pre_batch_filters'),
     ...filters('post_batch_filters'),
-    ...at('log', 'level json_logging vf_level log_data interval'),
     ...at('rollout_transport[zmq]', 'host port hwm'),
+    ...at('log', 'level json_logging vf_level log_data interval'),
     ...at('ckpt', 'interval resume_step wait_for_weights_timeout keep_last keep_interval'),
   ],
 }

@@ -43,6 +43,11 @@ export interface DispatcherOptions {
   readonly nextEval: () => GroupPlan | undefined
 }
 
+/**
+ * The oldest version that may answer the request. An engine that was started anew serves its model folder until it is brought to the version of the run, and would
+ * put keys of that into the cache under the salt of this one; ours answers 503 until then.
+ */
+const leastVersionHeader = 'X-Min-Weight-Version'
 /** A lease without a deadline of its own lasts a day. */
 const longestLeaseMs = 86_400_000
 /** How long the environments may take to acknowledge that episodes were cancelled. */
@@ -179,6 +184,7 @@ export class Dispatcher {
     if (this.#isHeld) return false
     const again = this.#again[0]
     if (again !== undefined) {
+      this.#forgive(again)
       const leases = await this.#lease(again)
       if (leases === undefined) return false
       this.#again.splice(this.#again.indexOf(again), 1)
@@ -311,13 +317,21 @@ export class Dispatcher {
     this.wake()
   }
 
-  /** Whether another engine gets a flight that one engine failed. */
+  /** Where every engine that is left has failed a flight, any of them, or one that comes back, may try it again. */
+  #forgive({ exclude }: Flight): void {
+    for (const { id, state } of this.#options.fleet.workers()) if (state !== 'failed' && !exclude.includes(id)) return
+    exclude.length = 0
+  }
+
+  /** Whether another engine gets a flight that one engine failed, or that one itself when it is back. */
   #fliesAgain(flight: Flight, failure: string | undefined): boolean {
     if (flight.group.isCancelled) return false
     if (flight.isLost) return true
     if (failure !== 'EngineUnavailable') return false
-    flight.exclude.push(...flight.leases.map(({ worker }) => worker))
-    for (const { id, state } of this.#options.fleet.workers()) if (state !== 'failed' && !flight.exclude.includes(id)) return true
+    const own = flight.leases.map(({ worker }) => worker)
+    flight.exclude.push(...own)
+    for (const { id, state } of this.#options.fleet.workers())
+      if (state === 'failed' ? own.includes(id) : !flight.exclude.includes(id)) return true
     return false
   }
 
@@ -339,7 +353,7 @@ export class Dispatcher {
     }
   }
 
-  #request({ group }: Flight, index: number, lease: RouteLease): EpisodeRequest {
+  #request({ group, version }: Flight, index: number, lease: RouteLease): EpisodeRequest {
     const { facts, fleet } = this.#options
     const { plan } = group
     const { environment } = plan
@@ -354,6 +368,7 @@ export class Dispatcher {
       headers: {
         ...facts.headersOf({ rolloutId, groupId: plan.id, taskIndex: plan.taskIndex }),
         ...fleet.headersOf(lease.worker),
+        [leastVersionHeader]: String(version),
         ...lease.headers,
       },
       salt: String(group.version),

@@ -259,6 +259,8 @@ export const fakeSettings: RunSettings = {
     skipsFirstEval: false,
     logInterval: 10,
     profile: 'fp32',
+    recoveryS: 0,
+    checkedModel: 'fake',
     pollsEngines: false,
   },
 }

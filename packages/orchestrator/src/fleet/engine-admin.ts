@@ -29,22 +29,23 @@ export interface ExchangedWeights {
 
 /**
  * The administration of engines, by their URLs; never through a router. Every call may be repeated: an engine answers what is done already as done. A call
- * that fails for good rejects with `ENGINE_FAILED` and the engine's own text.
+ * that fails for good rejects with `ENGINE_FAILED` and the engine's own text, one that the signal ends with the signal's reason.
  */
 export interface EngineAdmin {
-  isHealthy(engine: string): Promise<boolean>
-  models(engine: string): Promise<readonly string[]>
-  version(engine: string): Promise<PolicyVersion>
+  isHealthy(engine: string, signal?: AbortSignal): Promise<boolean>
+  models(engine: string, signal?: AbortSignal): Promise<readonly string[]>
+  version(engine: string, signal?: AbortSignal): Promise<PolicyVersion>
   /** Reads and checks a version beside the one that serves. */
-  prepare(engine: string, version: PolicyVersion, path: string): Promise<PreparedWeights>
+  prepare(engine: string, version: PolicyVersion, path: string, signal?: AbortSignal): Promise<PreparedWeights>
   /** Pause, flip and resume as one call, of an engine that offers it. */
-  exchange(engine: string, version: PolicyVersion): Promise<ExchangedWeights>
+  exchange(engine: string, version: PolicyVersion, signal?: AbortSignal): Promise<ExchangedWeights>
   /** Resolves when no step runs any more; requests in flight are kept. */
-  pause(engine: string): Promise<void>
-  flip(engine: string, version: PolicyVersion): Promise<void>
-  resume(engine: string): Promise<void>
+  pause(engine: string, signal?: AbortSignal): Promise<void>
+  flip(engine: string, version: PolicyVersion, signal?: AbortSignal): Promise<void>
+  /** Is made once also behind the signal: no engine stays paused because a run ends. */
+  resume(engine: string, signal?: AbortSignal): Promise<void>
   /** Frees the version before. */
-  finish(engine: string, version: PolicyVersion): Promise<void>
+  finish(engine: string, version: PolicyVersion, signal?: AbortSignal): Promise<void>
   load(engine: string): Promise<EngineLoad>
   dispose(): Promise<void>
 }

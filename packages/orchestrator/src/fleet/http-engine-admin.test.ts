@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { silentLogger } from '@trilithon/core'
+import { recordingLogger } from '@trilithon/testing'
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../run/clock.ts'
 import { WeightUpdater } from '../updates/weight-updater.ts'
@@ -54,7 +55,7 @@ describe('the administration of an engine', () => {
       if (path === '/metrics')
         return answer.end(
           '# HELP x\nvllm:num_requests_running{engine="0"} 3\nvllm:num_requests_waiting{engine="0"} 2.0\nvllm:kv_cache_usage_perc{engine="0"} 0.25\n' +
-            'vllm:prefix_cache_queries_total{engine="0"} 40\nvllm:prefix_cache_hits_total{engine="0"} 30\nvllm:generation_tokens_total{engine="0"} 1.5e+3\n',
+            'vllm:prefix_cache_queries_total{engine="0"} 40\nvllm:prefix_cache_hits_total{engine="0"} 30\nvllm:generation_tokens_total{engine="0"} 1.5e+3\nvllm:num_preemptions_total{engine="0"} 6\n',
         )
       answer.end('{"status":"ok"}')
     })
@@ -132,6 +133,39 @@ describe('the administration of an engine', () => {
     expect(calls).toHaveLength(1)
   })
 
+  it.each([
+    ['is silent', () => undefined],
+    ['fails', (answer: ServerResponse) => void answer.writeHead(500).end('busy')],
+  ])('ends with the run at once where the engine %s, with its reason', async (_, fail) => {
+    const { url, calls } = await engine((__, answer) => fail(answer))
+    const one = admin({ pauseMs: 5000, prepareMs: 5000, readMs: 5000, backOffMs: 5000 })
+    const controller = new AbortController()
+    const reason = new Error('the run ends')
+    setTimeout(() => controller.abort(reason), 60)
+    const begin = performance.now()
+    const { signal } = controller
+    const made = [
+      ...[one.prepare(url, 1, '/x', signal), one.pause(url, signal), one.flip(url, 1, signal), one.exchange(url, 1, signal)],
+      ...[one.finish(url, 1, signal), one.version(url, signal), one.models(url, signal)],
+    ]
+    for (const outcome of await Promise.allSettled(made)) expect(outcome).toEqual({ status: 'rejected', reason })
+    expect(performance.now() - begin).toBeLessThan(2000)
+    const before = calls.length
+    await expect(one.pause(url, signal)).rejects.toBe(reason)
+    expect(calls).toHaveLength(before)
+  })
+
+  it('resumes an engine once also behind the end of the run', async () => {
+    let isBroken = false
+    const { url, calls } = await engine((_, answer) => (isBroken ? answer.writeHead(500).end('busy') : answer.end('{}')))
+    const one = admin({ backOffMs: 5000 })
+    const signal = AbortSignal.abort(new Error('the run ends'))
+    await one.resume(url, signal)
+    isBroken = true
+    await expect(one.resume(url, signal)).rejects.toThrow('the run ends')
+    expect(calls).toHaveLength(2)
+  })
+
   it('is not healthy where nobody answers', async () => {
     expect(await admin().isHealthy('http://127.0.0.1:9')).toBe(false)
   })
@@ -197,5 +231,29 @@ describe('an update over a network that loses answers', () => {
     ])
     expect(updater.times.pause).toBeGreaterThan(0)
     expect(updater.times.update).toBeGreaterThanOrEqual(updater.times.pause)
+  })
+
+  it('is given up with the run, resumes what it paused, and calls no engine failed', async () => {
+    const paths: string[] = []
+    const controller = new AbortController()
+    const { url } = await engine(({ url: path }, answer) => {
+      paths.push(path)
+      if (!path.startsWith('/update')) return answer.end('{}')
+      controller.abort(new Error('the run ends'))
+    })
+    const fleet = new LiveFleet([{ url, adminUrl: url, ranks: 1 }], systemClock)
+    const log = recordingLogger()
+    const updater = new WeightUpdater({
+      ...{ admin: admin({ pauseMs: 20_000 }), fleet, clock: systemClock, log, folderOf: () => '/b' },
+      ...{ onPending: async () => undefined, onPause: () => undefined, onServed: () => undefined },
+      onEnd: () => paths.push('end'),
+      onEngineFailed: () => expect.unreachable(),
+    })
+    const begin = performance.now()
+    await expect(updater.apply(1, controller.signal)).rejects.toThrow('the run ends')
+    expect(performance.now() - begin).toBeLessThan(2000)
+    expect(paths).toEqual(['/start_weight_update', '/pause?mode=keep', '/update_weights', '/resume', 'end'])
+    expect(fleet.stateOf(url)).toBe('ready')
+    expect(log.lines).toEqual([])
   })
 })

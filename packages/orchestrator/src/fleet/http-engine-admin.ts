@@ -45,6 +45,9 @@ interface Call {
   readonly timeoutMs: number
   /** Defaults to the number of all calls. */
   readonly attempts?: number
+  readonly signal?: AbortSignal | undefined
+  /** The signal ends repetitions alone, so that the call is made once whatever happens. */
+  readonly isOwed?: boolean
 }
 
 /** Speaks to engines over HTTP. An answer of 5xx, none in time, and a broken connection are tried again, ever slower; one of 4xx is final. */
@@ -52,9 +55,11 @@ export function createHttpEngineAdmin({ headers, timeouts: given, clock = system
   const timeouts = { ...adminTimeouts, ...given }
   const agent = new Agent({ connect: { timeout: timeouts.connectMs }, keepAliveTimeout: 10_000 })
 
-  async function once(engine: string, path: string, { method = 'POST', body, timeoutMs }: Call): Promise<string> {
+  async function once(engine: string, path: string, { method = 'POST', body, timeoutMs, signal, isOwed = false }: Call): Promise<string> {
+    const timeout = AbortSignal.timeout(timeoutMs)
     const answer = await request(`${engine}${path}`, {
-      ...{ method, dispatcher: agent, headersTimeout: timeoutMs, bodyTimeout: timeoutMs, signal: AbortSignal.timeout(timeoutMs) },
+      ...{ method, dispatcher: agent, headersTimeout: timeoutMs, bodyTimeout: timeoutMs },
+      signal: signal === undefined || isOwed ? timeout : AbortSignal.any([timeout, signal]),
       headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
@@ -66,49 +71,53 @@ export function createHttpEngineAdmin({ headers, timeouts: given, clock = system
   }
 
   async function call(engine: string, path: string, options: Call): Promise<string> {
-    const { attempts = timeouts.attempts } = options
+    const { attempts = timeouts.attempts, signal, isOwed = false } = options
+    if (!isOwed) signal?.throwIfAborted()
     for (let attempt = 1; ; attempt++) {
       try {
         return await once(engine, path, options)
       } catch (cause) {
+        signal?.throwIfAborted()
         if (attempt >= attempts || cause instanceof Refusal) throw engineFailed(engine, path, cause, attempt)
       }
-      await clock.sleep(timeouts.backOffMs * 2 ** (attempt - 1))
+      await clock.sleep(timeouts.backOffMs * 2 ** (attempt - 1), signal)
+      signal?.throwIfAborted()
     }
   }
 
-  const post = async (engine: string, path: string, timeoutMs: number, body?: unknown) => {
-    await call(engine, path, { timeoutMs, body })
+  const post = async (engine: string, path: string, options: Call) => {
+    await call(engine, path, options)
   }
-  async function ask<T>(engine: string, path: string, timeoutMs: number, body: unknown, schema: z.ZodType<T>): Promise<T> {
-    return parse(engine, path, schema, await call(engine, path, { timeoutMs, body }))
+  async function ask<T>(engine: string, path: string, schema: z.ZodType<T>, options: Call): Promise<T> {
+    return parse(engine, path, schema, await call(engine, path, options))
   }
-  const get = (engine: string, path: string, attempts?: number) =>
-    call(engine, path, { method: 'GET', timeoutMs: timeouts.readMs, ...(attempts === undefined ? {} : { attempts }) })
+  const read = { method: 'GET', timeoutMs: timeouts.readMs } as const
+  const { pauseMs, prepareMs } = timeouts
 
   return {
-    isHealthy: (engine) =>
-      get(engine, '/health', 1).then(
+    isHealthy: (engine, signal) =>
+      call(engine, '/health', { ...read, attempts: 1, signal }).then(
         () => true,
         () => false,
       ),
-    models: async (engine) => parse(engine, '/v1/models', Models, await get(engine, '/v1/models')).data.map(({ id }) => id),
-    version: async (engine) => parse(engine, '/weight_info', WeightInfo, await get(engine, '/weight_info')).weight_version,
-    async prepare(engine, version, path) {
-      const said = await ask(engine, '/start_weight_update', timeouts.prepareMs, { version, path }, Prepared)
+    models: async (engine, signal) => (await ask(engine, '/v1/models', Models, { ...read, signal })).data.map(({ id }) => id),
+    version: async (engine, signal) => (await ask(engine, '/weight_info', WeightInfo, { ...read, signal })).weight_version,
+    async prepare(engine, version, path, signal) {
+      const said = await ask(engine, '/start_weight_update', Prepared, { timeoutMs: prepareMs, body: { version, path }, signal })
       return { betweenSteps: said?.between_steps ?? false }
     },
-    async exchange(engine, version) {
+    async exchange(engine, version, signal) {
       const body = { update_info: { version, between_steps: true } }
-      const { paused_seconds, step_seconds } = await ask(engine, '/update_weights', timeouts.pauseMs, body, Exchanged)
+      const { paused_seconds, step_seconds } = await ask(engine, '/update_weights', Exchanged, { timeoutMs: pauseMs, body, signal })
       return { pausedSeconds: paused_seconds, stepSeconds: step_seconds }
     },
-    pause: (engine) => post(engine, '/pause?mode=keep', timeouts.pauseMs),
-    flip: (engine, version) => post(engine, '/update_weights', timeouts.pauseMs, { update_info: { version } }),
-    resume: (engine) => post(engine, '/resume', timeouts.pauseMs),
-    finish: (engine, version) => post(engine, '/finish_weight_update', timeouts.pauseMs, { weight_version: String(version) }),
+    pause: (engine, signal) => post(engine, '/pause?mode=keep', { timeoutMs: pauseMs, signal }),
+    flip: (engine, version, signal) => post(engine, '/update_weights', { timeoutMs: pauseMs, body: { update_info: { version } }, signal }),
+    resume: (engine, signal) => post(engine, '/resume', { timeoutMs: pauseMs, signal, isOwed: true }),
+    finish: (engine, version, signal) =>
+      post(engine, '/finish_weight_update', { timeoutMs: pauseMs, body: { weight_version: String(version) }, signal }),
     load: async (engine) => {
-      const text = await get(engine, '/metrics', 1)
+      const text = await call(engine, '/metrics', { ...read, attempts: 1 })
       return {
         running: gauge(text, 'num_requests_running'),
         waiting: gauge(text, 'num_requests_waiting'),

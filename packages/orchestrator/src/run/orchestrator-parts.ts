@@ -29,6 +29,10 @@ export interface RunSettings {
   /** Seconds between two lines of what goes on. */
   readonly logInterval: number
   readonly profile: string
+  /** Seconds that the run waits for an engine when none is left; 0 ends it with the last. */
+  readonly recoveryS: number
+  /** The model that an engine which comes back must serve; null does not ask. */
+  readonly checkedModel: string | null
   /** Read the load of the engines, for metrics and for the router. */
   readonly pollsEngines: boolean
 }

@@ -9,6 +9,7 @@ import type { GroupPlan } from '../dispatch/group-plan.ts'
 import { type EvalResult, EvalRuns } from '../evals/eval-runs.ts'
 import { applyFilters } from '../filters/rollout-filter.ts'
 import { EngineMetrics } from '../fleet/engine-metrics.ts'
+import { EngineWatch } from '../fleet/engine-watch.ts'
 import { type BatchRollout, batchMetrics } from '../metrics/batch-metrics.ts'
 import type { Progress } from '../progress/progress.ts'
 import { TaskSource } from '../source/task-source.ts'
@@ -17,6 +18,7 @@ import { Gate } from './gate.ts'
 import type { OrchestratorParts } from './orchestrator-parts.ts'
 import { runTogether } from './run-together.ts'
 import { statusLoop, statusValues } from './status-loop.ts'
+import { Turns } from './turns.ts'
 import { Wake } from './wake.ts'
 
 /** So many batches in a row without anything to train end the run. */
@@ -34,6 +36,11 @@ export class Orchestrator {
   readonly #evals: EvalRuns
   readonly #dispatcher: Dispatcher
   readonly #updater: WeightUpdater
+  readonly #watch: EngineWatch
+  /** Of whatever changes engines. */
+  readonly #turns = new Turns()
+  /** A version that no engine was left for; the next one that comes back gets it. */
+  #missed: PolicyVersion | undefined
   readonly #concurrency: AdaptiveConcurrency | undefined
   readonly #wake = new Wake()
   readonly #byName: ReadonlyMap<string, OrchestratorParts['train'][number]>
@@ -86,6 +93,7 @@ export class Orchestrator {
       nextEval: () => this.#evals.next(),
     })
     this.#updater = this.#createUpdater()
+    this.#watch = this.#createWatch()
   }
 
   /** What goes on, for metrics and tests. */
@@ -93,7 +101,7 @@ export class Orchestrator {
     const { step, version } = this.#gate.state
     return {
       ...{ step, version, lead: this.#gate.lead, pending: this.#sink.pending.length, dispatcher: this.#dispatcher.stats },
-      queuedEvals: this.#evals.queued,
+      ...{ queuedEvals: this.#evals.queued, enginesReady: this.#watch.ready },
       ...{ updates: this.#updater.updates, times: this.#updater.times, weightsWaitS: this.#weightsWaitS },
       isIdle: !this.#gate.isOpen && this.#dispatcher.isIdle,
     }
@@ -126,6 +134,9 @@ export class Orchestrator {
               more: () => metrics.values,
               signal: inner,
             }),
+          ...Object.fromEntries(
+            fleet.engines.map((engine) => [`watch of ${engine}`, (inner: AbortSignal) => this.#watch.run(engine, inner)]),
+          ),
           ...(settings.pollsEngines ? { 'metrics of engines': (inner: AbortSignal) => metrics.run(inner) } : {}),
         },
         signal,
@@ -150,23 +161,49 @@ export class Orchestrator {
         this.#dispatcher.release()
         this.#changed()
       },
-      onEngineFailed: (engine) => {
-        for (const { id } of fleet.workersOf(engine)) this.#dispatcher.leave(id)
+      onEngineFailed: (engine, reason) => {
+        this.#watch.note(engine, reason)
+        this.#leave(engine)
       },
     })
   }
 
+  #createWatch(): EngineWatch {
+    const { admin, fleet, clock, log, folderOf, settings } = this.#parts
+    return new EngineWatch({
+      ...{ admin, fleet, clock, log, folderOf, model: settings.checkedModel, recoveryS: settings.recoveryS, turns: this.#turns },
+      policy: this.#gate.state,
+      missed: () => this.#missed,
+      update: (version, signal) => this.#bring(version, signal),
+      onLost: (engine) => this.#leave(engine),
+    })
+  }
+
+  #leave(engine: string): void {
+    for (const { id } of this.#parts.fleet.workersOf(engine)) this.#dispatcher.leave(id)
+  }
+
   async #update(version: PolicyVersion, signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#parts
+    const { clock, log, settings } = this.#parts
     this.#weightsWaitS = (clock.nowMs() - this.#servedMs) / 1000
-    try {
-      await this.#updater.apply(version)
-    } catch (error) {
-      if (!signal.aborted) throw error
-      // The run ends: trainer and engines may have gone before, with the version that was on its way.
-      return log.debug('an update was given up with the run', { version, error })
-    }
-    this.#servedMs = clock.nowMs()
+    await this.#turns.take(async () => {
+      try {
+        if (this.#watch.isEmpty) this.#missed = version
+        else await this.#bring(version, signal)
+      } catch (error) {
+        // The run ends: trainer and engines may have gone before, with the version that was on its way.
+        if (signal.aborted) return log.debug('an update was given up with the run', { version, error })
+        if (settings.recoveryS === 0 || !this.#watch.isEmpty) throw error
+        this.#missed = version
+      }
+    })
+  }
+
+  /** Brings a version to the engines that are there. Rejects where none is left. */
+  async #bring(version: PolicyVersion, signal: AbortSignal): Promise<void> {
+    await this.#updater.apply(version, signal)
+    this.#missed = undefined
+    this.#servedMs = this.#parts.clock.nowMs()
     this.#concurrency?.served(this.#gate.state.version, this.#servedMs)
     this.#fireDueEvals()
     this.#changed()

@@ -12,6 +12,8 @@ export interface RunState {
   readonly pending: number
   /** Episodes of evaluations that are to be started. */
   readonly queuedEvals: number
+  /** Engines that are used. */
+  readonly enginesReady: number
   readonly dispatcher: Dispatcher['stats']
   readonly updates: number
   readonly times: UpdateTimes
@@ -60,7 +62,8 @@ export async function statusLoop({ clock, report, intervalS, read, more, signal 
 }
 
 /** Idle time begins with `waiting`. */
-function stateOf({ isIdle, dispatcher }: RunState): string {
+function stateOf({ isIdle, dispatcher, enginesReady }: RunState): string {
+  if (enginesReady === 0) return 'waiting for an engine to come back'
   if (isIdle) return 'waiting for new weights'
   if (dispatcher.waitReason !== null && dispatcher.inflightTrain + dispatcher.inflightEval === 0) return 'waiting for an engine'
   return dispatcher.inflightEval > 0 && dispatcher.inflightTrain === 0 ? 'evaluating' : 'generating'
@@ -87,6 +90,7 @@ export function statusValues({
   weightsWaitS,
   step,
   queuedEvals,
+  enginesReady,
 }: RunState): Record<string, number> {
   return {
     'dispatcher/inflight_train': dispatcher.inflightTrain,
@@ -101,6 +105,7 @@ export function statusValues({
     'progress/step': step,
     'watcher/policy_version': version,
     'watcher/lead': lead,
+    'watcher/engines_ready': enginesReady,
     'watcher/update_count': updates,
     'watcher/last_update_weights_time': times.update,
     'watcher/last_wait_for_ckpt_time': weightsWaitS,

@@ -48,7 +48,7 @@ export async function connectEngines({ client, model, admin, clock, log, signal 
   const fleet = new LiveFleet(engineAddresses(client), clock)
   const endMs = clock.nowMs() + client.wait_for_ready_timeout * 1000
   for (const engine of fleet.engines) {
-    while (!(await admin.isHealthy(engine))) {
+    while (!(await admin.isHealthy(engine, signal))) {
       signal.throwIfAborted()
       if (clock.nowMs() >= endMs)
         throw new TrilithonError('ENGINE_FAILED', `${engine} was not ready within ${client.wait_for_ready_timeout} s`, {
@@ -58,14 +58,14 @@ export async function connectEngines({ client, model, admin, clock, log, signal 
       await clock.sleep(Math.min(1000, Math.max(1, endMs - clock.nowMs())), signal)
     }
     if (!client.skip_model_check) {
-      const models = await admin.models(engine)
+      const models = await admin.models(engine, signal)
       if (!models.includes(model))
         throw new TrilithonError('ENGINE_FAILED', `${engine} serves ${models.join(', ') || 'nothing'}, and not ${model}`, {
           path: 'orchestrator.student.model.name',
           hint: 'Give engine and orchestrator the same model.name, or set client.skip_model_check.',
         })
     }
-    fleet.change(engine, { state: 'ready', policyVersion: await admin.version(engine) })
+    fleet.change(engine, { state: 'ready', policyVersion: await admin.version(engine, signal) })
     log.info('engine ready', { engine })
   }
   return fleet
@@ -113,7 +113,7 @@ async function serveResumed(options: FirstVersionOptions, step: PolicyVersion): 
     // Batches that were shipped before may have been trained already.
     const version = latestVersion(broadcasts)
     if (version !== null && version >= step && isStable(broadcasts, version)) {
-      await updater.apply(version)
+      await updater.apply(version, signal)
       return version
     }
     if (clock.nowMs() >= endMs)

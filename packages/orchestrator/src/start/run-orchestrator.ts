@@ -189,6 +189,8 @@ function settingsOf({ config }: OrchestratorSetup): RunSettings {
     ...{ tasksPerMinute: config.tasks_per_minute, maxAsyncLevel: config.max_async_level, maxOffPolicySteps: config.max_off_policy_steps },
     checkpointInterval: config.ckpt?.interval ?? null,
     skipsFirstEval: config.eval?.skip_first_step ?? false,
+    recoveryS: config.student.client.recovery_timeout_seconds,
+    checkedModel: config.student.client.skip_model_check ? null : config.student.model.name,
     ...{ logInterval: config.log.interval, profile, pollsEngines: config.collect_inference_metrics },
   }
 }

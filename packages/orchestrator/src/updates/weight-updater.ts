@@ -18,7 +18,7 @@ export interface WeightUpdaterOptions {
   readonly onServed: (version: PolicyVersion) => void
   readonly onEnd: () => void
   /** Takes what runs on an engine that failed elsewhere. */
-  readonly onEngineFailed: (engine: string) => void
+  readonly onEngineFailed: (engine: string, reason: unknown) => void
 }
 
 /** Seconds. */
@@ -36,8 +36,8 @@ export interface UpdateTimes {
 
 /**
  * Brings a version to all engines: prepare beside what serves, cancel what would be too old, pause, flip, resume, free the old. An engine that offers it does the
- * middle three between two of its steps, so that its pause has no network in it; the others wait for each other's. An engine that fails is left alone from then on,
- * paused or not; when none is left the update throws `ENGINE_FAILED` with what the engines said.
+ * middle three between two of its steps, so that its pause has no network in it; the others wait for each other's. An engine that fails is left
+ * alone until its watch takes it back, paused or not; when none is left the update throws `ENGINE_FAILED` with what the engines said.
  */
 export class WeightUpdater {
   readonly #options: WeightUpdaterOptions
@@ -48,26 +48,30 @@ export class WeightUpdater {
     this.#options = options
   }
 
-  async apply(version: PolicyVersion): Promise<void> {
+  /** The signal ends it with its reason; engines that were paused are resumed first. */
+  async apply(version: PolicyVersion, signal?: AbortSignal): Promise<void> {
     const { admin, clock, log, folderOf, onPending, onPause, onEnd } = this.#options
     const begin = clock.nowMs()
     const folder = folderOf(version)
     const alone = new Set<string>()
-    await this.#all(async (engine) => {
-      if ((await admin.prepare(engine, version, folder)).betweenSteps) alone.add(engine)
-    })
+    await this.#all(
+      async (engine) => {
+        if ((await admin.prepare(engine, version, folder, signal)).betweenSteps) alone.add(engine)
+      },
+      { signal },
+    )
     const prepared = clock.nowMs()
     await onPending(version)
     const cancelled = clock.nowMs()
     onPause()
     let longest: ExchangedWeights
     try {
-      longest = await this.#exchange(version, alone)
+      longest = await this.#exchange(version, alone, signal)
     } finally {
       onEnd()
     }
     const exchanged = clock.nowMs()
-    await this.#all((engine) => admin.finish(engine, version))
+    await this.#all((engine) => admin.finish(engine, version, signal), { signal })
     const seconds = (from: number, to: number) => (to - from) / 1000
     this.times = {
       ...{ prepare: seconds(begin, prepared), cancel: seconds(prepared, cancelled), hold: seconds(cancelled, exchanged) },
@@ -78,25 +82,25 @@ export class WeightUpdater {
   }
 
   /** Resolves to the longest pause of an engine when all run again. */
-  async #exchange(version: PolicyVersion, alone: ReadonlySet<string>): Promise<ExchangedWeights> {
+  async #exchange(version: PolicyVersion, alone: ReadonlySet<string>, signal: AbortSignal | undefined): Promise<ExchangedWeights> {
     const { admin, fleet, clock, onServed } = this.#options
     const others = (engine: string) => !alone.has(engine)
     let longest: ExchangedWeights = { pausedSeconds: 0, stepSeconds: 0 }
     await this.#all(
       async (engine) => {
-        const exchanged = await admin.exchange(engine, version)
+        const exchanged = await admin.exchange(engine, version, signal)
         if (exchanged.pausedSeconds >= longest.pausedSeconds) longest = exchanged
       },
-      { of: (engine) => alone.has(engine), state: 'ready' },
+      { of: (engine) => alone.has(engine), state: 'ready', signal },
     )
     const begin = clock.nowMs()
     try {
-      await this.#all((engine) => admin.pause(engine), { of: others, state: 'paused' })
-      await this.#all((engine) => admin.flip(engine, version), { of: others })
+      await this.#all((engine) => admin.pause(engine, signal), { of: others, state: 'paused', signal })
+      await this.#all((engine) => admin.flip(engine, version, signal), { of: others, signal })
       for (const engine of this.#live()) fleet.change(engine, { policyVersion: version })
       onServed(version)
     } finally {
-      await this.#all((engine) => admin.resume(engine), { of: others, state: 'ready' })
+      await this.#all((engine) => admin.resume(engine, signal), { of: others, state: 'ready', signal })
     }
     const pausedSeconds = (clock.nowMs() - begin) / 1000
     return this.#live().some(others) && pausedSeconds > longest.pausedSeconds ? { pausedSeconds, stepSeconds: 0 } : longest
@@ -108,10 +112,7 @@ export class WeightUpdater {
   }
 
   /** All engines that are left, or those `of` them, at the same time; each is in `state` when its call is done. Throws when the last engine fails. */
-  async #all(
-    call: (engine: string) => Promise<void>,
-    { of = () => true, state }: { readonly of?: (engine: string) => boolean; readonly state?: 'paused' | 'ready' } = {},
-  ): Promise<void> {
+  async #all(call: (engine: string) => Promise<void>, { of = () => true, state, signal }: CallOptions = {}): Promise<void> {
     const { fleet, log, onEngineFailed } = this.#options
     const engines = this.#live().filter(of)
     const reasons: unknown[] = []
@@ -121,15 +122,24 @@ export class WeightUpdater {
           await call(engine)
           if (state !== undefined) fleet.change(engine, { state })
         } catch (reason) {
+          // The run ends, and says nothing of the engine.
+          if (signal?.aborted) return
           reasons.push(reason)
-          log.error('an engine failed and is not used any more', { engine, error: reason })
-          fleet.change(engine, { state: 'failed' })
-          onEngineFailed(engine)
+          log.error('an engine failed and is not used', { engine, error: reason })
+          fleet.change(engine, { state: 'failed', reportedRequests: 0 })
+          onEngineFailed(engine, reason)
         }
       }),
     )
+    signal?.throwIfAborted()
     if (reasons.length > 0 && this.#live().length === 0) throw noEngineLeft(reasons)
   }
+}
+
+interface CallOptions {
+  readonly of?: (engine: string) => boolean
+  readonly state?: 'paused' | 'ready'
+  readonly signal?: AbortSignal | undefined
 }
 
 function noEngineLeft(reasons: readonly unknown[]): TrilithonError {

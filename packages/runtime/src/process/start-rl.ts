@@ -75,6 +75,11 @@ export async function startRl(composition: Composition, options: RlStartOptions)
               lost.abort()
             }
           },
+          restarts: config.max_inference_restarts,
+          onRestart(name, restart) {
+            state.restart(name)
+            view.roleRestarts(name, restart)
+          },
           onStart: (name, pid) => view.roleStarted(name, pid),
           onEnd: (name, end) => view.roleEnded(name, end),
         })

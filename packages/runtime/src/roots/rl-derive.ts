@@ -6,7 +6,7 @@ import { spansNodes, worldSizes } from './world-sizes.ts'
 
 /** Values of the roles that follow from each other and from the deployment, in prime-rl's order. */
 export function deriveRl(config: RlConfiguration, isGiven: IsGiven): RlConfiguration {
-  const steps = [deriveBench, deriveLora, deriveReplay, deriveRanks, deriveBroadcast, deriveClient, deriveLag]
+  const steps = [deriveBench, deriveLora, deriveReplay, deriveRanks, deriveBroadcast, deriveClient, deriveRecovery, deriveLag]
   return steps.reduce((current, step) => step(current, isGiven), config)
 }
 
@@ -140,6 +140,16 @@ function deriveClient(config: RlConfiguration, isGiven: IsGiven): RlConfiguratio
     orchestrator: { ...orchestrator, student: { ...orchestrator.student, client: { ...next, api_key_var } } },
     inference: { ...inference, server },
   }
+}
+
+/** Engines that the launcher starts again have as long as they had at first. */
+function deriveRecovery(config: RlConfiguration, isGiven: IsGiven): RlConfiguration {
+  const { orchestrator, inference, max_inference_restarts: restarts } = config
+  if (inference === null || restarts === 0 || multiNode(config) !== undefined) return config
+  if (isGiven('orchestrator.student.client.recovery_timeout_seconds')) return config
+  const { client } = orchestrator.student
+  const next = { ...client, recovery_timeout_seconds: client.wait_for_ready_timeout }
+  return { ...config, orchestrator: { ...orchestrator, student: { ...orchestrator.student, client: next } } }
 }
 
 /** The trainer checks the bound that the orchestrator keeps. */

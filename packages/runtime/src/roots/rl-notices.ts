@@ -30,7 +30,10 @@ function* unusedKeys(config: RlConfiguration): Iterable<ConfigurationNotice> {
       yield { path: `weight_broadcast.${key}`, message: 'Files need neither port nor timeout; type "nccl" does.', unused: true }
   if (multiNode(config) !== undefined && (trainer.weight_broadcast as BroadcastKeys).type === 'nccl')
     yield { path: 'trainer.weight_broadcast.host', message: 'On several nodes the trainer listens on all addresses.' }
-  if (inference === null) return
+  if (inference === null) {
+    yield { path: 'max_inference_restarts', message: 'This run starts no engine.', unused: true }
+    return
+  }
   if (rlPluginKeys(config).routerReplay)
     yield { path: 'inference.enable_return_routed_experts', message: 'Router replay needs engines that answer with their experts.' }
   if (modelPluginKeys(trainer.model).lora !== null) {

@@ -92,6 +92,7 @@ test('defaults are those of prime-rl', () => {
     seq_len: null,
     weight_broadcast: null,
     rollout_transport: null,
+    max_inference_restarts: 3,
     bench: false,
     deployment: { type: 'single_node', gpus_per_node: 8, num_train_gpus: 1, num_infer_gpus: 1 },
     dry_run: false,
@@ -124,6 +125,17 @@ test('several nodes: every GPU is a rank', () => {
   expect(config.orchestrator.student.client.dp_rank_count).toBe(1)
   expect(worldSizes(config)).toMatchObject({ train: 8, inference: 16, inferenceGpus: 16 })
   expect(pathsOf(config)).toEqual([])
+})
+
+test('an engine that is started again is waited for as long as at first, and no other', () => {
+  const client = { wait_for_ready_timeout: 77 }
+  const waits = (written: Written) =>
+    resolve({ orchestrator: { student: { client } }, ...written }).orchestrator.student.client.recovery_timeout_seconds
+  expect(waits({})).toBe(77)
+  expect(waits({ rl: { max_inference_restarts: 0 } })).toBe(0)
+  expect(waits({ inference: null })).toBe(0)
+  expect(waits({ rl: onNodes() })).toBe(0)
+  expect(waits({ orchestrator: { student: { client: { ...client, recovery_timeout_seconds: 5 } } } })).toBe(5)
 })
 
 test('dp may be counted over all nodes', () => {

@@ -50,6 +50,13 @@ export const RlSchema = z.strictObject({
     .nullable()
     .default(null)
     .describe(shared('How a new version of the weights reaches the engines; null leaves it to each role.')),
+  max_inference_restarts: z
+    .int()
+    .min(0)
+    .default(3)
+    .describe(
+      'How often in a row an engine that died is started again; ten minutes of service begin the count anew, 0 ends the run with it.',
+    ),
   rollout_transport: RolloutTransport.unwrap()
     .nullable()
     .default(null)

@@ -1,11 +1,11 @@
-/** Budget: 45 s. Processes that play roles, and every way in which one of them may end. */
+/** Budget: 55 s. Processes that play roles, and every way in which one of them may end. */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RoleEvent } from '@trilithon/monitor'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { RolePlan } from '../../src/process/rl/launcher.ts'
+import type { RolePlan, RoleRestart } from '../../src/process/rl/launcher.ts'
 import { createLocalLauncher, type LocalLauncherOptions } from '../../src/process/rl/local-launcher.ts'
 
 const fake = fileURLToPath(new URL('../../src/process/rl/__fixtures__/fake-role.mjs', import.meta.url))
@@ -16,18 +16,22 @@ let folder = ''
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'trilithon-launch-'))
 })
-afterEach(() => rmSync(folder, { recursive: true }))
+afterEach(() => {
+  killed.clear()
+  rmSync(folder, { recursive: true })
+})
 
 interface Run {
   readonly behaviours?: Partial<Record<(typeof roles)[number], Behaviour>>
   readonly options?: LocalLauncherOptions
   readonly readyTimeoutMs?: number
+  readonly restarts?: number
   /** Processes that there are before `onEvent` is called. */
   readonly expected?: number
   readonly onEvent?: (name: string, event: RoleEvent, stop: () => void) => void
 }
 
-async function launch({ behaviours = {}, options = {}, readyTimeoutMs = 20_000, expected = 3, onEvent }: Run) {
+async function launch({ behaviours = {}, options = {}, readyTimeoutMs = 20_000, restarts = 0, expected = 3, onEvent }: Run) {
   const environment = { PATH: process.env.PATH, FAKE_ROLES: JSON.stringify(behaviours), FAKE_PIDS: folder }
   const plans = roles.map(
     (name): RolePlan => ({
@@ -40,6 +44,8 @@ async function launch({ behaviours = {}, options = {}, readyTimeoutMs = 20_000, 
   )
   const stop = new AbortController()
   const events: RoleEvent[] = []
+  const started: { readonly name: string; readonly pid: number; readonly atMs: number }[] = []
+  const restarted: (RoleRestart & { readonly name: string })[] = []
   // Everybody has begun, so that nobody is spared for being late.
   const haveBegun = () =>
     roles.slice(1).every((role) => events.some((event) => event.kind === 'step' && event.role === role && event.step >= 0))
@@ -50,6 +56,9 @@ async function launch({ behaviours = {}, options = {}, readyTimeoutMs = 20_000, 
       workingDirectory: folder,
       signal: stop.signal,
       readyTimeoutMs,
+      restarts,
+      onStart: (name, pid) => started.push({ name, pid, atMs: performance.now() }),
+      onRestart: (name, restart) => restarted.push({ name, ...restart }),
       onEnd: () => undefined,
       onEvent(name, event) {
         events.push(event)
@@ -57,8 +66,8 @@ async function launch({ behaviours = {}, options = {}, readyTimeoutMs = 20_000, 
       },
     })
     .catch((error: unknown) => error)
-  expect(pids().filter(isAlive)).toEqual([])
-  return { outcome, events, seconds: (performance.now() - begin) / 1000 }
+  expect([...pids(), ...started.map(({ pid }) => pid)].filter(isAlive)).toEqual([])
+  return { outcome, events, started, restarted, seconds: (performance.now() - begin) / 1000 }
 }
 
 const pids = () => readdirSync(folder).flatMap((name) => (name.endsWith('.pid') ? [Number(readFileSync(join(folder, name), 'utf8'))] : []))
@@ -75,9 +84,10 @@ function isAlive(pid: number): boolean {
 }
 
 const killed = new Set<number>()
-function killOnce(name: string): void {
+/** Kills each process of a role once, or only its first ones. */
+function killOnce(name: string, most = Number.POSITIVE_INFINITY): void {
   const pid = Number(readFileSync(join(folder, `${name}.pid`), 'utf8'))
-  if (killed.has(pid)) return
+  if (killed.has(pid) || killed.size >= most) return
   killed.add(pid)
   process.kill(pid, 'SIGKILL')
 }
@@ -143,6 +153,115 @@ describe('a run', () => {
   it('a service that ends in order before the run is over is a failure too', async () => {
     const { outcome } = await launch({ behaviours: { inference: { does: 'exit' }, orchestrator: { steps: 1e6 } } })
     expect(outcome).toMatchObject({ message: expect.stringContaining('the inference ended before the run was over') })
+  })
+})
+
+describe('a service that dies after it was ready', () => {
+  const starts = ({ started }: Awaited<ReturnType<typeof launch>>, of: string) => started.filter(({ name }) => name === of)
+  const backOffMs = 50
+
+  it('is started again, and the run goes on with the other roles as they are', async () => {
+    const run = await launch({
+      behaviours: { inference: { child: true }, orchestrator: { steps: 40 }, trainer: { steps: 40 } },
+      ...{ restarts: 1, expected: 4, options: { backOffMs } },
+      onEvent(from, event) {
+        if (from === 'trainer' && event.kind === 'step' && event.step >= 2) killOnce('inference', 1)
+      },
+    })
+    expect(run.outcome).toBe('done')
+    expect(roles.map((name) => starts(run, name).length)).toEqual([2, 1, 1])
+    expect(run.restarted).toEqual([
+      {
+        name: 'inference',
+        attempt: 1,
+        limit: 1,
+        waitMs: backOffMs,
+        cause: expect.stringContaining('was ended by SIGKILL'),
+        log: 'inference.log',
+      },
+    ])
+    const steps = run.events.flatMap((event) => (event.kind === 'step' && event.role === 'trainer' ? [event.step] : []))
+    expect(steps).toEqual(Array.from({ length: 40 }, (_, index) => index))
+    // Both processes wrote to one log, and the second was ended in order.
+    expect(log('inference').match(/inference starts/g)).toHaveLength(2)
+    expect(log('inference')).toContain('asked to end')
+  })
+
+  it('again and again ends the run with its cause: ever later, and not more often than it may', async () => {
+    const forever = { steps: 1e6 }
+    const run = await launch({
+      behaviours: { inference: { does: 'throw', at: 2 }, orchestrator: forever, trainer: forever },
+      ...{ restarts: 2, options: { backOffMs } },
+    })
+    expect(run.outcome).toMatchObject({
+      code: 'ROLE_ENDED',
+      message: expect.stringMatching(/the inference ended with exit status 1; .*inference broke/),
+    })
+    expect(run.restarted.map(({ attempt, limit, waitMs }) => [attempt, limit, waitMs])).toEqual([
+      [1, 2, backOffMs],
+      [2, 2, 2 * backOffMs],
+    ])
+    expect(starts(run, 'inference')).toHaveLength(3)
+  })
+
+  it('begins the count anew when it served for long enough', async () => {
+    const run = await launch({
+      behaviours: { inference: { does: 'throw', at: 2 }, orchestrator: { steps: 60 }, trainer: { steps: 60 } },
+      ...{ restarts: 1, options: { backOffMs, steadyMs: 1 } },
+    })
+    expect(run.outcome).toBe('done')
+    expect(run.restarted.length).toBeGreaterThan(2)
+    expect(new Set(run.restarted.map(({ attempt }) => attempt))).toEqual(new Set([1]))
+  })
+
+  it.each([
+    ['could not start', { does: 'throw', at: 0, stepMs: 0, isReady: false }],
+    ['refuses what it was told', { does: 'refuse', at: 2 }],
+    ['ends in order', { does: 'exit', at: 2 }],
+  ])('is not started again where it %s', async (_, inference) => {
+    const forever = { steps: 1e6 }
+    const run = await launch({ behaviours: { inference, orchestrator: forever, trainer: forever }, restarts: 3, options: { backOffMs } })
+    expect(run.outcome).toMatchObject({ code: 'ROLE_ENDED', details: { role: 'inference' } })
+    expect(run.restarted).toEqual([])
+    expect(starts(run, 'inference')).toHaveLength(1)
+  })
+
+  it('is named rather than what fails without it', async () => {
+    const run = await launch({
+      behaviours: { inference: { does: 'throw', at: 2 }, orchestrator: { does: 'fail', at: 20, steps: 1e6 }, trainer: { steps: 1e6 } },
+      ...{ restarts: 1, options: { backOffMs: 60_000 } },
+    })
+    expect(run.outcome).toMatchObject({ details: { role: 'orchestrator' } })
+    const consequence = await launch({
+      behaviours: {
+        inference: { does: 'throw', at: 2 },
+        orchestrator: { does: 'fail', code: 'ENGINE_FAILED', at: 20, steps: 1e6 },
+        trainer: { steps: 1e6 },
+      },
+      ...{ restarts: 1, options: { backOffMs: 60_000 } },
+    })
+    expect(consequence.outcome).toMatchObject({ details: { role: 'inference' } })
+    expect(consequence.seconds).toBeLessThan(5)
+  })
+
+  it('is not started again by a run that is asked to end', async () => {
+    const run = await launch({
+      behaviours: { inference: { does: 'throw', at: 2 }, orchestrator: { steps: 1e6 }, trainer: { steps: 1e6 } },
+      ...{ restarts: 3, options: { backOffMs: 400 } },
+      onEvent(from, event, stop) {
+        if (from === 'trainer' && event.kind === 'step' && event.step >= 6) stop()
+      },
+    })
+    expect(run.outcome).toBe('interrupted')
+    expect(starts(run, 'inference')).toHaveLength(1)
+  })
+
+  it('is killed where it hangs, and started again', async () => {
+    const run = await launch({
+      behaviours: { inference: { does: 'busy', at: 2 }, orchestrator: { steps: 60, stepMs: 50 }, trainer: { steps: 60, stepMs: 50 } },
+      ...{ restarts: 1, options: { backOffMs, silenceMs: 600 } },
+    })
+    expect(run.restarted[0]).toMatchObject({ cause: expect.stringContaining('gave no sign of life for 0.6 s') })
   })
 })
 

@@ -19,6 +19,18 @@ export interface RoleEnd {
   readonly signal: NodeJS.Signals | null
 }
 
+/** A service that died and is started again. */
+export interface RoleRestart {
+  /** Which one this is, of how many in a row. */
+  readonly attempt: number
+  readonly limit: number
+  readonly waitMs: number
+  /** What became of it, as `was ended by SIGKILL`, with its last words. */
+  readonly cause: string
+  /** Its log, relative to the working directory. */
+  readonly log: string
+}
+
 export interface LaunchOptions {
   readonly roles: readonly RolePlan[]
   readonly workingDirectory: string
@@ -29,11 +41,15 @@ export interface LaunchOptions {
   readonly onEnd: (name: string, end: RoleEnd) => void
   /** Milliseconds that a role may take to be ready. */
   readonly readyTimeoutMs: number
+  /** How often in a row each service is started again that died after it had been ready; 0, the default, ends the run with it. */
+  readonly restarts?: number
+  /** Told before each time that one is. */
+  readonly onRestart?: (name: string, restart: RoleRestart) => void
 }
 
 /**
  * Runs the roles of a run. Resolves when all of them have ended: `interrupted` by the signal, else `done`. Rejects with `ROLE_ENDED` when one ended that
- * should not have; then the others have been ended too. No process is left in any case.
+ * should not have, and was not started again; then the others have been ended too. No process is left in any case.
  */
 export interface Launcher {
   launch(options: LaunchOptions): Promise<'done' | 'interrupted'>

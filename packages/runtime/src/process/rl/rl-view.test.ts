@@ -64,9 +64,28 @@ it('values of a step count from the step before, with the time since a state was
   })
 })
 
+it('begins anew with a role that is started again, and says why in one line', () => {
+  const state = played()
+  const parts: string[] = []
+  const view = new RlView({ output: { write: (part) => parts.push(part) > 0 }, json: null, state })
+  state.restart('inference')
+  const cause = 'was ended by SIGKILL; its last words: weights updated'
+  view.roleRestarts('inference', { attempt: 1, limit: 3, waitMs: 1000, cause, log: 'out/logs/inference.log' })
+  expect(parts.join('')).toMatch(
+    /^\[[\d:]+\] WARNING \(launcher\): the inference was ended by SIGKILL; its last words: weights updated; it is started again in 1 s \(restart 1 of 3\), its log: out\/logs\/inference\.log\n$/,
+  )
+  expect(runLines(state, 4000)).toContain('inference                starting again')
+  // What it told before it died counts no more: its times begin at nothing.
+  state.take('inference', status('generating', { generating: 0.1 }, { throughput: 10 }), 9000)
+  state.take('inference', status('generating', { generating: 1.1 }, { throughput: 30 }), 10_000)
+  expect(state.inferenceThroughput()).toBe(30)
+  expect(state.stepValues(10_000)).toMatchObject({ 'throughput/inference': 30, 'idle/inference': 0 })
+})
+
 it('is JSON of the log where that is asked for, and nothing else', () => {
   const logged: [string, LogFields | undefined][] = []
-  const json = { ...silentLogger, info: (message: string, fields?: LogFields) => void logged.push([message, fields]) }
+  const note = (message: string, fields?: LogFields) => void logged.push([message, fields])
+  const json = { ...silentLogger, info: note, warn: note }
   let text = ''
   const output = {
     isTTY: true,
@@ -77,6 +96,7 @@ it('is JSON of the log where that is asked for, and nothing else', () => {
   const view = new RlView({ output, json, state: played() })
   view.roleStarted('trainer', 12)
   view.take('trainer', step(1, { 'loss/mean': 0.5 }))
+  view.roleRestarts('inference', { attempt: 2, limit: 3, waitMs: 2000, cause: 'was ended by SIGKILL', log: 'x.log' })
   view.take('trainer', status('training', {}))
   view.roleEnded('trainer', { status: 0, signal: null })
   view.close()
@@ -84,6 +104,7 @@ it('is JSON of the log where that is asked for, and nothing else', () => {
   expect(logged).toEqual([
     ['role started', { role: 'trainer', pid: 12 }],
     ['step', { role: 'trainer', step: 1, 'loss/mean': 0.5 }],
+    ['role is started again', { role: 'inference', attempt: 2, limit: 3, waitMs: 2000, cause: 'was ended by SIGKILL', log: 'x.log' }],
     ['role ended', { role: 'trainer', status: 0, signal: null }],
   ])
 })

@@ -1,6 +1,6 @@
 import type { Logger } from '@trilithon/core'
 import { duration, evaluatedNames, LiveBlock, type RoleEvent, round, sparkline, stepLine, type ViewOutput } from '@trilithon/monitor'
-import type { RoleEnd } from './launcher.ts'
+import type { RoleEnd, RoleRestart } from './launcher.ts'
 import type { RoleState, RunState } from './run-state.ts'
 
 export interface RlViewOptions {
@@ -60,8 +60,19 @@ export class RlView {
     this.#draw()
   }
 
+  /** A role is started again: one line, wherever lines go. */
+  roleRestarts(name: string, { attempt, limit, waitMs, cause, log }: RoleRestart): void {
+    if (this.#json !== null) this.#json.warn('role is started again', { role: name, attempt, limit, waitMs, cause, log })
+    else
+      this.print(
+        `the ${name} ${cause}; it is started again in ${waitMs / 1000} s (restart ${attempt} of ${limit}), its log: ${log}`,
+        'WARNING',
+      )
+    this.#draw()
+  }
+
   /** A line that stays, in the shape of the roles' own. */
-  print(text: string, level: 'INFO' | 'SUCCESS', name = 'launcher'): void {
+  print(text: string, level: 'INFO' | 'SUCCESS' | 'WARNING', name = 'launcher'): void {
     if (this.#json !== null) {
       this.#json.info(text, { role: name })
       return

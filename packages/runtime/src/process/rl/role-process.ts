@@ -21,7 +21,11 @@ export class RoleProcess {
   failure: TrilithonError | undefined
   /** The state it told last. */
   state = 'starting'
-  isReady = false
+  readonly startedMs = performance.now()
+  /** When it said that it is ready. */
+  readyMs: number | undefined
+  /** Why we ended it. */
+  reason: string | undefined
   hasEnded = false
   /** Milliseconds (of `performance.now`) when it was last heard of; undefined for one that has told no state yet. */
   lastHeardMs: number | undefined
@@ -76,6 +80,10 @@ export class RoleProcess {
     })
   }
 
+  get isReady(): boolean {
+    return this.readyMs !== undefined
+  }
+
   get pid(): number | undefined {
     return this.#child.pid
   }
@@ -110,7 +118,7 @@ export class RoleProcess {
   }
 
   #take(event: RoleEvent): void {
-    if (event.kind === 'ready') this.isReady = true
+    if (event.kind === 'ready') this.readyMs ??= performance.now()
     if (event.kind === 'failed') this.failure ??= reviveError(event.error)
     if (event.kind === 'status') this.state = event.state
     if (event.kind === 'status' || this.lastHeardMs !== undefined) this.lastHeardMs = performance.now()

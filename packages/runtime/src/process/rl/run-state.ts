@@ -73,6 +73,13 @@ export class RunState {
     }
   }
 
+  /** A role died and begins anew: what it told counts from the beginning again. */
+  restart(name: string): void {
+    const role = this.roles.find((one) => one.name === name)
+    if (role !== undefined)
+      Object.assign(role, { state: 'starting again', values: {}, samples: [], atStep: undefined, timeAtStep: undefined })
+  }
+
   /** Share of the last while that a role waited; undefined before it is known. */
   idleShare(role: RoleState, nowMs: number): number | undefined {
     const [first, last] = [role.samples[0], upTo(nowMs, role)]

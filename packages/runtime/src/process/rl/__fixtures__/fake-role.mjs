@@ -1,7 +1,8 @@
 // @ts-check
 /**
  * Plays a role for the launcher: `node fake-role.mjs <role> @ <file> …`. What it does is in the variable FAKE_ROLES, JSON by role:
- * `steps` (3), `stepMs` (20), `at` (1): the step at which it does `does`: `throw`, `fail`, `exit`, `hang` (deaf to SIGTERM as well), `busy`, `silent`.
+ * `steps` (3), `stepMs` (20), `at` (1): the step at which it does `does`: `throw`, `fail` (with `code`), `exit`, `refuse`, `hang` (deaf to SIGTERM as well), `busy`, `silent`.
+ * `isReady`: false tells nobody that it is.
  * `child`: starts a process of its own. Pids go into the folder FAKE_PIDS. Ends when its channel does, unless it hangs.
  */
 import { spawn } from 'node:child_process'
@@ -9,7 +10,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const role = process.argv[2] ?? ''
-const { steps = 3, stepMs = 20, at = 1, does = '', child = false } = JSON.parse(process.env.FAKE_ROLES ?? '{}')[role] ?? {}
+const { steps = 3, stepMs = 20, at = 1, does = '', child = false, code = 'WEIGHTS_INVALID', isReady = true } = JSON.parse(process.env.FAKE_ROLES ?? '{}')[role] ?? {}
 const pids = process.env.FAKE_PIDS ?? '.'
 /** @param {object} event */
 const say = (event) => process.send?.({ role, ...event })
@@ -36,17 +37,18 @@ const misbehave = () => {
   if (does === 'never-ready') return new Promise(() => setInterval(() => 0, 1000))
   if (does === 'throw') throw new Error(`${role} broke`)
   if (does === 'fail') {
-    say({ kind: 'failed', error: { code: 'WEIGHTS_INVALID', message: 'tensor x is NaN', hint: 'Look at it.' } })
+    say({ kind: 'failed', error: { code, message: 'tensor x is NaN', hint: 'Look at it.' } })
     process.exit(1)
   }
   if (does === 'exit') process.exit(0)
+  if (does === 'refuse') process.exit(2)
   if (does === 'busy') for (;;);
   if (does === 'hang' || does === 'silent') return new Promise(() => setInterval(() => 0, 1000))
   return undefined
 }
 
 if (does === 'never-ready') await misbehave()
-else say({ kind: 'ready', ...(role === 'inference' ? { url: 'http://localhost:1' } : {}) })
+else if (isReady) say({ kind: 'ready', ...(role === 'inference' ? { url: 'http://localhost:1' } : {}) })
 let spent = 0
 for (let step = 0; role === 'inference' || step < steps; step++) {
   if (step === at) await misbehave()
