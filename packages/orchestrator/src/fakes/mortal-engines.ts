@@ -24,6 +24,8 @@ export interface MortalEnginesOptions {
   /** Milliseconds of a call. */
   readonly callMs?: () => number
   readonly betweenSteps?: boolean
+  /** Whether a call is lost on its way, so that nothing of it is done. */
+  readonly loses?: (url: string, call: string) => boolean
   /** Whether requests are refused that an older version would answer. */
   readonly refusesOlder?: boolean
 }
@@ -71,7 +73,7 @@ export class MortalEngines implements EngineAdmin {
     const ms = this.#options.callMs?.() ?? 0
     if (ms > 0) await this.#options.clock.sleep(ms)
     const process = this.#processes.get(url)
-    if (before === undefined || process !== before) throw new Error(`${url} does not answer`)
+    if (before === undefined || process !== before || this.#options.loses?.(url, call) === true) throw new Error(`${url} does not answer`)
     this.events.push(`${url} ${call}`)
     return work(process)
   }

@@ -62,7 +62,7 @@ export class EngineWatch {
         const isBack = answers && (await this.#takeBack(engine, signal))
         // Reading a version again and again costs a machine more than waiting.
         retryMs = answers && !isBack ? Math.min(longestRetryMs, 2 * retryMs) : lookMs
-      } else if (missed >= misses && this.#mayLose(engine)) await this.#lose(engine, 'it does not answer')
+      } else if (missed >= misses && this.#mayLose(engine)) await this.#lose(engine, signal)
       else if (answers) await this.#checkVersion(engine, signal)
       if (!signal.aborted) this.#refuseToWaitLonger()
     }
@@ -92,8 +92,12 @@ export class EngineWatch {
     return recoveryS > 0 || fleet.engines.some((one) => one !== engine && fleet.stateOf(one) === 'ready')
   }
 
-  #lose(engine: string, reason: string): Promise<void> {
-    return this.#options.turns.take(async () => this.#markLost(engine, reason))
+  /** One that is silent while it is updated may answer behind that. */
+  #lose(engine: string, signal: AbortSignal): Promise<void> {
+    return this.#options.turns.take(async () => {
+      const answers = await this.#options.admin.isHealthy(engine, signal)
+      if (!answers && !signal.aborted) this.#markLost(engine, 'it does not answer')
+    })
   }
 
   #markLost(engine: string, reason: string): void {
