@@ -15,7 +15,7 @@ const orchestratorEntry = '../../packages/orchestrator/dist/index.js'
 const coreEntry = '../../packages/core/dist/index.js'
 const builtinEntry = '../../packages/builtin/dist/index.js'
 /** @type {typeof import('@trilithon/orchestrator')} */
-const { Orchestrator, LiveFleet, defaultAdvantage } = await import(orchestratorEntry)
+const { Orchestrator, LiveFleet, VersionHolds, defaultAdvantage } = await import(orchestratorEntry)
 /** @type {typeof import('@trilithon/builtin')} */
 const { stickyRouter } = await import(builtinEntry)
 /** @type {typeof import('@trilithon/core')} */
@@ -172,7 +172,7 @@ async function measure({ level, steps, seed }) {
     settings: {
       ...{ maxSteps: steps, batchSize, tokenBatchSize: null, maxInflight: inFlight, tasksPerMinute: null, seqLen: 2048, profile: 'fp32' },
       ...{ maxAsyncLevel: level, maxOffPolicySteps: bound, checkpointInterval: null, skipsFirstEval: true, logInterval: 1e9 },
-      pollsEngines: false,
+      ...{ pollsEngines: false, recoveryS: 0, checkedModel: null },
     },
     train: [
       {
@@ -224,6 +224,7 @@ async function measure({ level, steps, seed }) {
       }
     },
     folderOf: String,
+    holds: new VersionHolds(() => ({ release: () => undefined })),
     files: { saveRecords: async () => undefined, saveCheckpoint: null },
     log: silentLogger,
     report: () => undefined,

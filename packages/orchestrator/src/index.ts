@@ -32,3 +32,4 @@ export {
   runOrchestrator,
   runOrchestratorEvaluation,
 } from './start/run-orchestrator.ts'
+export { VersionHolds, type VersionLease } from './updates/version-holds.ts'

@@ -13,8 +13,9 @@ export { createRolloutSender, type RolloutSender } from './rollouts/rollout-send
 export { decodeTrainingBatch, type EncodedBatch, encodeTrainingBatch, type TrainingBatch } from './rollouts/training-batch.ts'
 export { type ExpertRows, unknownVersion, type WireLayout } from './rollouts/wire-fields.ts'
 export { type OpenWeights, openWeights } from './weights/open-weights.ts'
+export type { ReaderLease } from './weights/reader-lease.ts'
 export type { ServingDtype } from './weights/serving-dtype.ts'
-export { isStable, latestVersion, type WatchVersionsOptions, watchVersions } from './weights/versions.ts'
+export { holdVersion, isStable, latestVersion, type WatchVersionsOptions, watchVersions } from './weights/versions.ts'
 export { type ServingTensor, type TensorToServe, versionFolder, type WeightsManifest } from './weights/weights-manifest.ts'
 export {
   createWeightsPublisher,

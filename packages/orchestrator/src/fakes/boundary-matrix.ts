@@ -3,7 +3,15 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { lagOf, type RolloutTransport, type Router, rolloutPorts, type Sample } from '@trilithon/core'
-import { lastShippedStep, latestVersion, openRolloutSender, readProgress, rolloutFiles, rolloutStepFolder } from '@trilithon/transport'
+import {
+  lastShippedStep,
+  latestVersion,
+  openRolloutSender,
+  openWeights,
+  readProgress,
+  rolloutFiles,
+  rolloutStepFolder,
+} from '@trilithon/transport'
 import { findProgress } from '../progress/resume.ts'
 import { type Clock, systemClock } from '../run/clock.ts'
 import { Orchestrator } from '../run/orchestrator.ts'
@@ -119,6 +127,9 @@ interface BothOptions {
 async function runBoth(one: MatrixCase, { run, folder, steps: maxSteps, from: firstStep, to, createTrainer, createRouter }: BothOptions) {
   const clock: Clock = systemClock
   const engines = new FakeEngines(clock, firstStep)
+  // Reading a version begins a while after it is told of, and the trainer does not wait for it.
+  engines.callMs = 3
+  engines.opens = (path) => openWeights(path).release()
   const pool = new FakePool({
     ...{ clock, engines, tasks: 64 },
     episode: ({ taskIndex, rolloutId }) => ({
@@ -168,6 +179,7 @@ async function runBoth(one: MatrixCase, { run, folder, steps: maxSteps, from: fi
   try {
     await Promise.all([trainer.run(controller.signal).catch(end), new Orchestrator(parts).run(controller.signal).catch(end)])
   } finally {
+    between.holds.dispose()
     await sender.dispose()
   }
   return { trained: trainer.trained, engines }

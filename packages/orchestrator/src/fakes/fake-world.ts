@@ -11,6 +11,7 @@ import type { Progress } from '../progress/progress.ts'
 import type { Clock } from '../run/clock.ts'
 import type { OrchestratorParts, RunSettings } from '../run/orchestrator-parts.ts'
 import { Wake } from '../run/wake.ts'
+import { VersionHolds } from '../updates/version-holds.ts'
 
 /** Engines that keep what runs while they are paused, and tell the order of what was done to them. */
 export class FakeEngines implements EngineAdmin {
@@ -21,6 +22,8 @@ export class FakeEngines implements EngineAdmin {
   callMs = 0
   /** Which of them change weights between two steps by themselves. */
   betweenSteps: (engine: string) => boolean = () => false
+  /** What they do with the folder that they are told. */
+  opens: (folder: string) => void = () => undefined
   #prepared: PolicyVersion | null = null
   readonly #paused = new Set<string>()
   #resumed: (() => void)[] = []
@@ -57,8 +60,9 @@ export class FakeEngines implements EngineAdmin {
   load = async () => ({ running: 0, waiting: 0, kvUsage: 0, prefixQueries: 0, prefixHits: 0, generatedTokens: 0 })
   dispose = () => Promise.resolve()
 
-  async prepare(engine: string, version: PolicyVersion): Promise<PreparedWeights> {
+  async prepare(engine: string, version: PolicyVersion, folder: string): Promise<PreparedWeights> {
     await this.#call(engine, `prepare ${version}`)
+    this.opens(folder)
     this.#prepared = version
     return { betweenSteps: this.betweenSteps(engine) }
   }
@@ -319,6 +323,7 @@ export function fakeParts(
     sender: trainer.sender,
     watchVersions: trainer.watchVersions,
     folderOf: (version) => `/broadcasts/step_${version}`,
+    holds: new VersionHolds(() => ({ release: () => undefined })),
     files: {
       saveRecords: async (step, name, lines) => {
         records.set(`step_${step}/${name}`, lines)

@@ -1,7 +1,15 @@
 import { join } from 'node:path'
 import type { RolloutTransport, Sample } from '@trilithon/core'
-import { createWeightsPublisher, openRolloutReceiver, type RolloutSender, versionFolder, watchVersions } from '@trilithon/transport'
+import {
+  createWeightsPublisher,
+  holdVersion,
+  openRolloutReceiver,
+  type RolloutSender,
+  versionFolder,
+  watchVersions,
+} from '@trilithon/transport'
 import type { OrchestratorParts } from '../run/orchestrator-parts.ts'
+import { VersionHolds } from '../updates/version-holds.ts'
 
 /** What a trainer is to the boundary matrix: it takes batches from the run folder, trains, and publishes versions there. The real one is put in its place. */
 export interface MatrixTrainer {
@@ -27,10 +35,11 @@ export type CreateMatrixTrainer = (options: MatrixTrainerOptions) => MatrixTrain
 export const matrixTransport = (
   folder: string,
   sender: RolloutSender,
-): Pick<OrchestratorParts, 'sender' | 'watchVersions' | 'folderOf'> => ({
+): Pick<OrchestratorParts, 'sender' | 'watchVersions' | 'folderOf' | 'holds'> => ({
   sender,
   watchVersions: (onVersion, options) => watchVersions(join(folder, 'broadcasts'), onVersion, options),
   folderOf: (version) => versionFolder(join(folder, 'broadcasts'), version),
+  holds: new VersionHolds((version) => holdVersion(join(folder, 'broadcasts'), version)),
 })
 
 export interface FileBatch {
@@ -66,7 +75,10 @@ export const fakeFileTrainer: CreateMatrixTrainer = (options) => {
         ...{ profile: 'fp32', tensors: [{ name: 'w', dtype: 'F32', shape: [1] }], memoryBacked: 'never', keep: 2, discardFrom: firstStep },
       })
       try {
-        const publish = (version: number) => publisher.publish(version, (_, __, into) => into.fill(version))
+        const publish = async (version: number) => {
+          await publisher.publish(version, (_, __, into) => into.fill(version))
+          publisher.collect([])
+        }
         if (firstStep > 0) await publish(firstStep)
         await takeBatches(options, signal, async (batch) => {
           trained.push(batch)

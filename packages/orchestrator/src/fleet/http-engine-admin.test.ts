@@ -4,6 +4,7 @@ import { silentLogger } from '@trilithon/core'
 import { recordingLogger } from '@trilithon/testing'
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../run/clock.ts'
+import { VersionHolds } from '../updates/version-holds.ts'
 import { WeightUpdater } from '../updates/weight-updater.ts'
 import { adminTimeouts, createHttpEngineAdmin } from './http-engine-admin.ts'
 import { LiveFleet } from './live-fleet.ts'
@@ -213,6 +214,7 @@ describe('an update over a network that loses answers', () => {
         clock: systemClock,
         log: silentLogger,
         folderOf: (version) => `/b/step_${version}`,
+        holds: new VersionHolds(() => ({ release: nothing })),
       },
       ...{
         onPending: async () => undefined,
@@ -245,6 +247,7 @@ describe('an update over a network that loses answers', () => {
     const log = recordingLogger()
     const updater = new WeightUpdater({
       ...{ admin: admin({ pauseMs: 20_000 }), fleet, clock: systemClock, log, folderOf: () => '/b' },
+      holds: new VersionHolds(() => ({ release: () => undefined })),
       ...{ onPending: async () => undefined, onPause: () => undefined, onServed: () => undefined },
       onEnd: () => paths.push('end'),
       onEngineFailed: () => expect.unreachable(),

@@ -8,6 +8,7 @@ import type { RolloutFilter } from '../filters/rollout-filter.ts'
 import type { EngineAdmin } from '../fleet/engine-admin.ts'
 import type { LiveFleet } from '../fleet/live-fleet.ts'
 import type { Progress } from '../progress/progress.ts'
+import type { VersionHolds } from '../updates/version-holds.ts'
 import type { Clock } from './clock.ts'
 
 /** Numbers of a run, from the configuration. */
@@ -66,6 +67,7 @@ export interface OrchestratorParts {
     options: { readonly signal: AbortSignal; readonly above: PolicyVersion },
   ) => Promise<void>
   readonly folderOf: (version: PolicyVersion) => string
+  readonly holds: VersionHolds
   readonly files: RunFiles
   readonly clock: Clock
   readonly log: Logger

@@ -5,6 +5,7 @@ import { recordingLogger } from '@trilithon/testing'
 import { describe, expect, it } from 'vitest'
 import { createWorld, groupOf, numberOf, stepEvents, type WorldOptions } from '../fakes/create-world.ts'
 import { fraction } from '../source/random.ts'
+import { VersionHolds } from '../updates/version-holds.ts'
 
 const world = (options: Omit<WorldOptions, 'router'> = {}) =>
   createWorld({ router: stickyRouter.create({ config: {} } as never) as Router, ...options })
@@ -297,6 +298,25 @@ describe('several engines', () => {
       })
     },
   )
+})
+
+it('leaves out a version that was tidied away before it could be held, and keeps the one that serves', async () => {
+  const held: number[] = []
+  const made = world({
+    settings: { maxSteps: 8 },
+    change: () => ({
+      holds: new VersionHolds((version) => {
+        if (version === 3) return null
+        held.push(version)
+        return { release: () => held.splice(held.indexOf(version), 1) }
+      }),
+    }),
+  })
+  await made.run()
+  const prepared = made.engines.events.filter((event) => event.startsWith('prepare'))
+  expect(prepared).not.toContain('prepare 3')
+  expect(prepared.length).toBeGreaterThan(3)
+  expect(held).toEqual([made.engines.served])
 })
 
 it('tells with every batch how updates went, also how long engines were paused', async () => {

@@ -148,10 +148,10 @@ export class Orchestrator {
   }
 
   #createUpdater(): WeightUpdater {
-    const { admin, fleet, clock, log, folderOf } = this.#parts
+    const { admin, fleet, clock, log, folderOf, holds } = this.#parts
     const { state, bound } = this.#gate
     return new WeightUpdater({
-      ...{ admin, fleet, clock, log, folderOf },
+      ...{ admin, fleet, clock, log, folderOf, holds },
       onPending: () => this.#dispatcher.cancelStale(state.step, bound),
       onPause: () => this.#dispatcher.hold(),
       onServed: (version) => {
@@ -174,7 +174,9 @@ export class Orchestrator {
       ...{ admin, fleet, clock, log, folderOf, model: settings.checkedModel, recoveryS: settings.recoveryS, turns: this.#turns },
       policy: this.#gate.state,
       missed: () => this.#missed,
-      update: (version, signal) => this.#bring(version, signal),
+      update: async (version, signal) => {
+        if (!(await this.#bring(version, signal))) throw new Error(`version ${version} was overtaken`)
+      },
       onLost: (engine) => this.#leave(engine),
     })
   }
@@ -188,25 +190,31 @@ export class Orchestrator {
     this.#weightsWaitS = (clock.nowMs() - this.#servedMs) / 1000
     await this.#turns.take(async () => {
       try {
-        if (this.#watch.isEmpty) this.#missed = version
+        if (this.#watch.isEmpty) this.#miss(version)
         else await this.#bring(version, signal)
       } catch (error) {
         // The run ends: trainer and engines may have gone before, with the version that was on its way.
         if (signal.aborted) return log.debug('an update was given up with the run', { version, error })
         if (settings.recoveryS === 0 || !this.#watch.isEmpty) throw error
-        this.#missed = version
+        this.#miss(version)
       }
     })
   }
 
-  /** Brings a version to the engines that are there. Rejects where none is left. */
-  async #bring(version: PolicyVersion, signal: AbortSignal): Promise<void> {
-    await this.#updater.apply(version, signal)
+  /** One that is gone already was overtaken, and the watch comes with the newer one. */
+  #miss(version: PolicyVersion): void {
+    if (this.#parts.holds.begin(version)) this.#missed = version
+  }
+
+  /** Brings a version to the engines that are there; false where it is gone. Rejects where no engine is left. */
+  async #bring(version: PolicyVersion, signal: AbortSignal): Promise<boolean> {
+    if (!(await this.#updater.apply(version, signal))) return false
     this.#missed = undefined
     this.#servedMs = this.#parts.clock.nowMs()
     this.#concurrency?.served(this.#gate.state.version, this.#servedMs)
     this.#fireDueEvals()
     this.#changed()
+    return true
   }
 
   #changed(): void {

@@ -1,9 +1,10 @@
 import { type Logger, type PolicyVersion, TrilithonError } from '@trilithon/core'
-import { isStable, latestVersion, versionFolder } from '@trilithon/transport'
+import { latestVersion, versionFolder } from '@trilithon/transport'
 import type { OrchestratorConfiguration } from '../configuration/orchestrator-schema.ts'
 import type { EngineAdmin } from '../fleet/engine-admin.ts'
 import { type EngineAddress, LiveFleet } from '../fleet/live-fleet.ts'
 import type { Clock } from '../run/clock.ts'
+import type { VersionHolds } from '../updates/version-holds.ts'
 import { WeightUpdater } from '../updates/weight-updater.ts'
 
 type Client = OrchestratorConfiguration['student']['client']
@@ -78,6 +79,7 @@ export interface FirstVersionOptions {
   readonly log: Logger
   readonly signal: AbortSignal
   readonly broadcasts: string
+  readonly holds: VersionHolds
   /** The version of the checkpoint; null where a run begins. */
   readonly resumeStep: PolicyVersion | null
   readonly timeoutS: number
@@ -100,11 +102,11 @@ export async function serveFirstVersion(options: FirstVersionOptions): Promise<P
 }
 
 async function serveResumed(options: FirstVersionOptions, step: PolicyVersion): Promise<PolicyVersion> {
-  const { fleet, admin, clock, log, signal, broadcasts, timeoutS } = options
+  const { fleet, admin, clock, log, signal, broadcasts, holds, timeoutS } = options
   const endMs = clock.nowMs() + timeoutS * 1000
   const nothing = () => undefined
   const updater = new WeightUpdater({
-    ...{ admin, fleet, clock, log, onPause: nothing, onServed: nothing, onEnd: nothing, onEngineFailed: nothing },
+    ...{ admin, fleet, clock, log, holds, onPause: nothing, onServed: nothing, onEnd: nothing, onEngineFailed: nothing },
     folderOf: (version) => versionFolder(broadcasts, version),
     onPending: async () => undefined,
   })
@@ -112,10 +114,7 @@ async function serveResumed(options: FirstVersionOptions, step: PolicyVersion): 
     signal.throwIfAborted()
     // Batches that were shipped before may have been trained already.
     const version = latestVersion(broadcasts)
-    if (version !== null && version >= step && isStable(broadcasts, version)) {
-      await updater.apply(version, signal)
-      return version
-    }
+    if (version !== null && version >= step && (await updater.apply(version, signal))) return version
     if (clock.nowMs() >= endMs)
       throw new TrilithonError('RESUME_IMPOSSIBLE', `The trainer did not publish the weights of step ${step} within ${timeoutS} s`, {
         path: 'orchestrator.ckpt.wait_for_weights_timeout',

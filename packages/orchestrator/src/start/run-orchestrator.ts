@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { type Logger, type Router, TrilithonError } from '@trilithon/core'
 import type { EnvironmentPool } from '@trilithon/environments'
 import { createReporter, type PlainError, type Reporter, type ViewOutput } from '@trilithon/monitor'
-import { openRolloutSender, versionFolder, watchVersions } from '@trilithon/transport'
+import { holdVersion, openRolloutSender, versionFolder, watchVersions } from '@trilithon/transport'
 import { Dispatcher, type RequestFacts } from '../dispatch/dispatcher.ts'
 import type { EvalResult } from '../evals/eval-runs.ts'
 import { runEvaluation } from '../evals/run-evaluation.ts'
@@ -12,6 +12,7 @@ import { systemClock as clock } from '../run/clock.ts'
 import { Orchestrator } from '../run/orchestrator.ts'
 import type { RunSettings } from '../run/orchestrator-parts.ts'
 import { sourceSeed } from '../source/task-source.ts'
+import { VersionHolds } from '../updates/version-holds.ts'
 import { clientHeaders, connectEngines, serveFirstVersion } from './engine-connection.ts'
 import { type HandOverOptions, handOver } from './hand-over.ts'
 import { openEvalEnvironments, openTrainEnvironments } from './open-environments.ts'
@@ -43,13 +44,14 @@ export async function runOrchestrator(options: OrchestratorStartOptions): Promis
   return reportedBy(reporter, signal, async () => {
     // First of all: a trainer may go on with the batches that were shipped before.
     const sender = await openRolloutSender({ transport: config.rollout_transport, rollouts, firstStep: resume?.step ?? 0, log })
+    const holds = new VersionHolds((version) => holdVersion(broadcasts, version))
     const work = withConnection(options, async ({ admin, fleet, pools, facts }) => {
       const environments = { setup, log, onPool: (pool: EnvironmentPool) => void pools.push(pool) }
       const train = await openTrainEnvironments(environments)
       const evals = await openEvalEnvironments(environments)
       const timeoutS = config.ckpt?.wait_for_weights_timeout ?? config.student.client.wait_for_ready_timeout
       const version = await serveFirstVersion({
-        ...{ fleet, admin, clock, log, signal, broadcasts, timeoutS },
+        ...{ fleet, admin, clock, log, signal, broadcasts, holds, timeoutS },
         resumeStep: resume === null || resume.step === 0 ? null : resume.step,
       })
       reporter.report({ kind: 'ready', role, detail: `version ${version}, batch ${resume?.progress.step ?? 0} is next` })
@@ -60,6 +62,7 @@ export async function runOrchestrator(options: OrchestratorStartOptions): Promis
         sender,
         watchVersions: (onVersion, watch) => watchVersions(broadcasts, onVersion, watch),
         folderOf: (one) => versionFolder(broadcasts, one),
+        holds,
         files: createRunFiles(outputFolder, config.ckpt),
         report: (event) => reporter.report(event),
         progress: resume?.progress ?? null,
@@ -73,6 +76,7 @@ export async function runOrchestrator(options: OrchestratorStartOptions): Promis
       const watch: HandOverOptions['watch'] = (onVersion, more) => watchVersions(broadcasts, onVersion, more)
       if (config.max_steps !== null) await handOver({ sender, watch, steps: config.max_steps, signal, onWait })
     } finally {
+      holds.dispose()
       await sender.dispose()
     }
   })

@@ -2,13 +2,14 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silentLogger, TrilithonError } from '@trilithon/core'
-import { createWeightsPublisher } from '@trilithon/transport'
+import { createWeightsPublisher, holdVersion } from '@trilithon/transport'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { deriveOrchestrator } from '../configuration/orchestrator-derive.ts'
 import { OrchestratorSchema } from '../configuration/orchestrator-schema.ts'
 import { FakeEngines } from '../fakes/fake-world.ts'
 import { VirtualClock } from '../fakes/virtual-clock.ts'
 import { LiveFleet } from '../fleet/live-fleet.ts'
+import { VersionHolds } from '../updates/version-holds.ts'
 import { clientHeaders, connectEngines, engineAddresses, serveFirstVersion } from './engine-connection.ts'
 import { prepareOrchestrator } from './orchestrator-setup.ts'
 import { createRunFiles } from './run-files.ts'
@@ -164,7 +165,8 @@ describe('the version that serves first', () => {
     const fleet = new LiveFleet([{ url: 'http://a', adminUrl: 'http://a', ranks: 1 }], clock)
     fleet.change('http://a', { state: 'ready', policyVersion: engines.served })
     const options = { fleet, admin: engines, clock, log: silentLogger, signal: new AbortController().signal, timeoutS: 3 }
-    return serveFirstVersion({ ...options, broadcasts: join(folder, 'broadcasts'), resumeStep })
+    const broadcasts = join(folder, 'broadcasts')
+    return serveFirstVersion({ ...options, broadcasts, holds: new VersionHolds((version) => holdVersion(broadcasts, version)), resumeStep })
   }
 
   it('is 0 where a run begins, and nothing else', async () => {

@@ -2,6 +2,7 @@ import { type Logger, type PolicyVersion, TrilithonError } from '@trilithon/core
 import type { EngineAdmin, ExchangedWeights } from '../fleet/engine-admin.ts'
 import type { LiveFleet } from '../fleet/live-fleet.ts'
 import type { Clock } from '../run/clock.ts'
+import type { VersionHolds } from './version-holds.ts'
 
 export interface WeightUpdaterOptions {
   readonly admin: EngineAdmin
@@ -10,6 +11,7 @@ export interface WeightUpdaterOptions {
   readonly log: Logger
   /** Folder of a published version. */
   readonly folderOf: (version: PolicyVersion) => string
+  readonly holds: VersionHolds
   /** Cancels what would be too old, and resolves when that is acknowledged; before any engine pauses, because only a running engine can let requests go. */
   readonly onPending: (version: PolicyVersion) => Promise<void>
   /** Nothing new starts from here until `onEnd`. */
@@ -48,10 +50,17 @@ export class WeightUpdater {
     this.#options = options
   }
 
-  /** The signal ends it with its reason; engines that were paused are resumed first. */
-  async apply(version: PolicyVersion, signal?: AbortSignal): Promise<void> {
-    const { admin, clock, log, folderOf, onPending, onPause, onEnd } = this.#options
+  /**
+   * False where the version was tidied away meanwhile, because there are newer ones: then nothing was done. The signal ends it with its reason; engines that were paused
+   * are resumed first.
+   */
+  async apply(version: PolicyVersion, signal?: AbortSignal): Promise<boolean> {
+    const { admin, clock, log, folderOf, holds, onPending, onPause, onEnd } = this.#options
     const begin = clock.nowMs()
+    if (!holds.begin(version)) {
+      log.debug('a version was overtaken', { version })
+      return false
+    }
     const folder = folderOf(version)
     const alone = new Set<string>()
     await this.#all(
@@ -79,11 +88,12 @@ export class WeightUpdater {
     }
     this.updates++
     log.debug('weights updated', { version, ...this.times })
+    return true
   }
 
   /** Resolves to the longest pause of an engine when all run again. */
   async #exchange(version: PolicyVersion, alone: ReadonlySet<string>, signal: AbortSignal | undefined): Promise<ExchangedWeights> {
-    const { admin, fleet, clock, onServed } = this.#options
+    const { admin, fleet, clock, holds, onServed } = this.#options
     const others = (engine: string) => !alone.has(engine)
     let longest: ExchangedWeights = { pausedSeconds: 0, stepSeconds: 0 }
     await this.#all(
@@ -98,6 +108,7 @@ export class WeightUpdater {
       await this.#all((engine) => admin.pause(engine, signal), { of: others, state: 'paused', signal })
       await this.#all((engine) => admin.flip(engine, version, signal), { of: others, signal })
       for (const engine of this.#live()) fleet.change(engine, { policyVersion: version })
+      holds.served(version)
       onServed(version)
     } finally {
       await this.#all((engine) => admin.resume(engine, signal), { of: others, state: 'ready', signal })

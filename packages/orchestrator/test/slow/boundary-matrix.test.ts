@@ -30,4 +30,16 @@ describe('first step, last step, resume: orchestrator and trainer over the files
     expect(version).toBe(last)
     expect(pausedAtEnd).toBe(false)
   })
+
+  // The trainer keeps two versions and is ahead of the engines all the time: what it told of is there when they open it.
+  it.each([1, 2, 4])(
+    'goes on for long at level %i, however far the trainer is ahead of the engines',
+    { timeout: 60_000 },
+    async (level) => {
+      const one = { steps: 100, level, bound: 8, isResume: false, transport: 'filesystem' as const }
+      const { trained, version } = await runMatrixCase(one, fakeFileTrainer, createRouter)
+      expect(trained.map(({ step }) => step)).toEqual(Array.from({ length: 100 }, (_, step) => step))
+      expect(version).toBe(100)
+    },
+  )
 })

@@ -4,7 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { fakeRun, fill } from '../../test/fake-weights.ts'
 import { temporaryFolder } from '../../test/temporary-folder.ts'
-import { isStable, latestVersion, watchVersions } from './versions.ts'
+import { type TransportFiles, transportFiles } from '../files/transport-files.ts'
+import { openWeights } from './open-weights.ts'
+import { holdVersion, isStable, latestVersion, watchVersions } from './versions.ts'
+import { versionFolder } from './weights-manifest.ts'
 
 test('the latest version is the highest one by number that is stable', async () => {
   const run = fakeRun()
@@ -106,4 +109,55 @@ test('a folder that does not exist is waited for', async () => {
   await sleep(120)
   controller.abort(new Error('enough'))
   await ended
+})
+
+test('a version that is held is not tidied away, and one that is gone cannot be held', async () => {
+  const run = fakeRun({ keep: 1 })
+  await run.publisher.publish(1, fill(1))
+  const lease = holdVersion(run.broadcasts, 1)
+  expect(lease).not.toBeNull()
+  for (const version of [2, 3, 4]) {
+    await run.publisher.publish(version, fill(version))
+    run.publisher.collect([])
+  }
+  // Opened long after, by somebody else, and its bytes are its own.
+  const reader = openWeights(versionFolder(run.broadcasts, 1))
+  const [value] = reader.manifest.tensors.map(({ name }) => {
+    reader.verify(name)
+    return name
+  })
+  expect(value).toBeDefined()
+  reader.release()
+  for (const version of [2, 3, 99]) expect(holdVersion(run.broadcasts, version)).toBeNull()
+  lease?.release()
+  lease?.release()
+  run.publisher.collect([])
+  expect([1, 4].map((version) => isStable(run.broadcasts, version))).toEqual([false, true])
+})
+
+test('whenever its publisher tidies up, a version is held or it is gone, never half', async () => {
+  const run = fakeRun({ keep: 1 })
+  await run.publisher.publish(1, fill(1))
+  await run.publisher.publish(2, fill(2))
+  // The publisher comes in between the look and the lease, at each call of the file system.
+  for (let moment = 0; ; moment++) {
+    let calls = 0
+    const files: TransportFiles = new Proxy(transportFiles, {
+      get(target, name: keyof TransportFiles) {
+        const call = target[name] as (...values: unknown[]) => unknown
+        return (...values: unknown[]) => {
+          if (calls++ === moment) run.publisher.collect([])
+          return call.apply(target, values)
+        }
+      },
+    })
+    const lease = holdVersion(run.broadcasts, 1, files)
+    if (calls <= moment) break
+    run.publisher.collect([])
+    expect(isStable(run.broadcasts, 1)).toBe(lease !== null)
+    lease?.release()
+    run.publisher.collect([])
+    expect(isStable(run.broadcasts, 1)).toBe(false)
+    await run.publisher.publish(1, fill(1))
+  }
 })

@@ -3,6 +3,7 @@ import type { FileLayer } from '@trilithon/core'
 import { watchFolders } from '../files/folder-watch.ts'
 import { transportFiles } from '../files/transport-files.ts'
 import { readText } from '../files/whole-file.ts'
+import { type ReaderLease, takeLease } from './reader-lease.ts'
 import { versionFolder, versionOf, weightFiles } from './weights-manifest.ts'
 
 /** Where the data file of a version lies outside its folder, or undefined. */
@@ -40,6 +41,24 @@ export function versionsIn(broadcasts: string, files: FileLayer): number[] {
 /** The highest version that is stable, or null. `broadcasts` need not exist. */
 export function latestVersion(broadcasts: string, files: FileLayer = transportFiles): number | null {
   return versionsIn(broadcasts, files).findLast((version) => isStable(broadcasts, version, files)) ?? null
+}
+
+/**
+ * Keeps a version from being tidied away until the lease is released, for one who tells others to read it. Null where it is gone, or not stable.
+ */
+export function holdVersion(broadcasts: string, version: number, files: FileLayer = transportFiles): ReaderLease | null {
+  if (!isStable(broadcasts, version, files)) return null
+  let lease: ReaderLease
+  try {
+    lease = takeLease(versionFolder(broadcasts, version), files)
+  } catch (error) {
+    isGone(error)
+    return null
+  }
+  // A publisher takes the marker away first, and looks for readers then.
+  if (isStable(broadcasts, version, files)) return lease
+  lease.release()
+  return null
 }
 
 export interface WatchVersionsOptions {
