@@ -27,6 +27,8 @@ export interface MatrixCase {
   readonly bound: number
   readonly isResume: boolean
   readonly transport: RolloutTransport['type']
+  /** Milliseconds of a call to an engine. */
+  readonly engineMs?: number
 }
 
 const bounds = [0, 1, 8] as const
@@ -128,7 +130,7 @@ async function runBoth(one: MatrixCase, { run, folder, steps: maxSteps, from: fi
   const clock: Clock = systemClock
   const engines = new FakeEngines(clock, firstStep)
   // Reading a version begins a while after it is told of, and the trainer does not wait for it.
-  engines.callMs = 3
+  engines.callMs = one.engineMs ?? 3
   engines.opens = (path) => openWeights(path).release()
   const pool = new FakePool({
     ...{ clock, engines, tasks: 64 },
