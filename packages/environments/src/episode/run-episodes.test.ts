@@ -2,7 +2,7 @@ import { silentLogger, type Turn } from '@trilithon/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest'
 import { z } from 'zod'
-import { type FakeEngine, startFakeEngine } from '../__fixtures__/fake-engine.ts'
+import { type FakeEngine, logprobOf, startFakeEngine } from '../__fixtures__/fake-engine.ts'
 import { createLetterRenderer } from '../__fixtures__/letter-renderer.mjs'
 import { GenerateClient } from '../client/generate-client.ts'
 import { defineEnvironment, type EpisodeContext, type FinishedEpisode } from '../define/define-environment.ts'
@@ -113,6 +113,26 @@ describe('a conversation', () => {
     const { output, turns } = await run(environment)
     expect(output.extensionBreaks).toBe(1)
     expect(String.fromCharCode(...(turns[1]?.promptIds ?? []))).toBe('ade\u0002b')
+  })
+
+  it('tells of each token what the engine says of it: its version, that of the oldest key that it read, its log-probability', async () => {
+    engine.options = { version: 6, sample: () => [300, 301, 302, 2] }
+    const { turns } = await run(
+      perRollout(async ({ model }) => {
+        await model.turn('a')
+        engine.options = { version: 8, sample: () => [303, 304, 2] }
+        await model.turn('b')
+      }),
+    )
+    expect(turns.map(({ versions }) => [...versions])).toEqual([
+      [6, 7, 6, 7],
+      [8, 9, 8],
+    ])
+    expect(turns.map(({ contextVersionsMin }) => [...contextVersionsMin])).toEqual([
+      [6, 6, 6, 6],
+      [8, 8, 8],
+    ])
+    expect(turns.map(({ logprobs }) => [...logprobs])).toEqual([[300, 301, 302, 2].map(logprobOf), [303, 304, 2].map(logprobOf)])
   })
 
   it('with a seed draws each turn by one of its own, and is the same under any other id', async () => {

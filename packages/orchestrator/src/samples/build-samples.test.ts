@@ -14,14 +14,15 @@ const lettersOf = (payload: OpaquePayload | undefined) =>
   payload &&
   Array.from({ length: payload.shape[0] ?? 0 }, (_, row) => String.fromCharCode(payload.data[row * layout.rowBytes] ?? 0)).join('')
 
+/** The keys that it read are a version older than what it sampled. */
 function turn(prompt: readonly number[], completion: readonly number[], more: Partial<Turn> & { readonly version?: number } = {}): Turn {
-  const { version = 0, ...given } = more
+  const { version = 1, ...given } = more
   return {
     promptIds: Uint32Array.from(prompt),
     completionIds: Uint32Array.from(completion),
     logprobs: Float32Array.from(completion, (id) => -id / 8),
     versions: new Uint32Array(completion.length).fill(version),
-    contextVersionsMin: new Uint32Array(completion.length).fill(version),
+    contextVersionsMin: new Uint32Array(completion.length).fill(version - 1),
     temperature: 1,
     finishReason: 'stop',
     ...given,
@@ -48,6 +49,7 @@ describe('merging turns', () => {
     expect([...(sample?.logprobs ?? [])]).toEqual([-3 / 8, -4 / 8, 0, 0, -7 / 8, -1])
     expect([...(sample?.temperatures ?? [])]).toEqual([1, 1, 2, 2, 2, 2])
     expect([...(sample?.versions ?? [])]).toEqual([5, 5, 6, 6, 6, 6])
+    expect([...(sample?.contextVersionsMin ?? [])]).toEqual([4, 4, 5, 5, 5, 5])
     expect(sample?.oldest).toBe(5)
   })
 
@@ -88,9 +90,19 @@ describe('merging turns', () => {
           // Mostly the whole history; sometimes less of it.
           const prompt = [...(keep < 9 ? tokens : tokens.slice(0, keep - 8)), ...news]
           tokens = [...prompt, ...said]
-          return turn(prompt, said, { logprobs: Float32Array.from(said, () => -++clock) })
+          const first = clock + 1
+          const logprobs = Float32Array.from(said, () => -++clock)
+          // Numbers that tell which token they belong to, and no two of them equal.
+          const versions = Uint32Array.from(said, (_, index) => 1000 + first + index)
+          return turn(prompt, said, { logprobs, versions, contextVersionsMin: versions.map((version) => version - 500) })
         })
         const samples = buildSamples(turns)
+        for (const { mask, logprobs, versions, contextVersionsMin, oldest } of samples) {
+          const own = [...logprobs.keys()].filter((index) => mask[index] === 1)
+          expect(own.map((index) => versions[index])).toEqual(own.map((index) => 1000 - (logprobs[index] ?? 0)))
+          expect(own.map((index) => contextVersionsMin[index])).toEqual(own.map((index) => 500 - (logprobs[index] ?? 0)))
+          expect(oldest).toBe(Math.min(...own.map((index) => versions[index] ?? 0)))
+        }
         const trained = samples.flatMap(({ logprobs, mask }) => [...logprobs].filter((_, index) => mask[index] === 1))
         expect(trained.sort((one, other) => other - one)).toEqual(Array.from({ length: clock }, (_, index) => -index - 1))
         for (const sample of samples) {
