@@ -75,7 +75,9 @@ describe('a role', () => {
       'FEATURE_UNAVAILABLE  --trainer.model.cp\n  `trainer.model.cp` = 2: it belongs to @trilithon/cp, which is not built yet',
     )
     expect(err).toContain('FEATURE_UNAVAILABLE  --trainer.memory-profiler-path')
-    expect(err).toContain('2 problems found')
+    // What only a real start finds is told with it.
+    expect(err).toContain('FEATURE_UNAVAILABLE  --deployment.num-train-gpus')
+    expect(err).toContain('3 problems found')
   })
 
   it('reports all problems with places and ends with 2, without a stack', async () => {

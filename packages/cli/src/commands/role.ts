@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import type { RootName } from '@trilithon/runtime'
 import { Command } from 'commander'
 import { type CommandLineHost, usesColors } from '../host.ts'
-import { refuseStart } from './refuse-start.ts'
+import { refuseStart, startProblems } from './refuse-start.ts'
 
 /** Flags of the command line itself; every other flag is a key of the configuration. */
 const ownFlags = ['--dry-run', '--json', '--verbose', '--help', '-h'] as const
@@ -51,7 +51,8 @@ async function runRole(root: RootName, words: readonly string[], host: CommandLi
     else host.stdout.write(renderReport(report, { colors: usesColors(host.stdout, host.environment) }))
     return 0
   }
-  refuseStart(unavailable)
+  // A whole run has more to look at, and tells all of it at once.
+  if (root !== 'rl') refuseStart(unavailable)
   const colors = usesColors(host.stderr, host.environment)
   const commandLine = [process.execPath, ...process.execArgv, fileURLToPath(new URL('../main.js', import.meta.url))] as const
   const options = { environment, output: host.stdout, colors, commandLine }
@@ -59,6 +60,7 @@ async function runRole(root: RootName, words: readonly string[], host: CommandLi
     root === 'rl'
       ? await startRl(composition, {
           ...options,
+          problems: startProblems(unavailable),
           recompose: (flags) => compose({ root, argv: [...argv, ...flags], workingDirectory, environment }),
         })
       : await startRole(composition, options)

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import type { TrilithonError } from '@trilithon/core'
 import type { Composition } from '../compose/composition.ts'
 import { writeResolved } from '../report/write-resolved.ts'
 import { awaitRun } from './await-run.ts'
@@ -21,6 +22,8 @@ export interface RlStartOptions extends StartOptions {
   /** The same composition with more flags. */
   readonly recompose: (flags: readonly string[]) => Promise<Composition>
   readonly launcher?: Launcher
+  /** What is known to stop the run already; it is told with what is found here. */
+  readonly problems?: readonly TrilithonError[]
 }
 
 /** Time for the roles to end in order; the launcher kills what takes longer, unless it saves. */
@@ -31,9 +34,9 @@ const disposeTimeoutMs = 600_000
  * before anything starts.
  */
 export async function startRl(composition: Composition, options: RlStartOptions): Promise<LifecycleResult> {
-  const { environment, colors } = options
+  const { environment, colors, problems = [] } = options
   const { workingDirectory } = composition.run
-  const { folder, resumeStep } = await prepareRun({ config: rlConfigurationOf(composition), workingDirectory, environment })
+  const { folder, resumeStep } = await prepareRun({ config: rlConfigurationOf(composition), workingDirectory, environment, problems })
   // -1 is decided once, here: every role goes on from the same step.
   const final = resumeStep === null ? composition : await options.recompose(resumeFlags(composition, resumeStep))
   const config = rlConfigurationOf(final)

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { TrilithonError } from '@trilithon/core'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createLocalLauncher } from '../../src/process/rl/local-launcher.ts'
 import { startRl } from '../../src/process/start-rl.ts'
@@ -34,12 +35,13 @@ async function run(
   behaviours: object = {},
   output: { isTTY?: boolean; columns?: number } = {},
   variables = {},
+  problems: readonly TrilithonError[] = [],
 ) {
   const environment = { PATH: process.env.PATH, ...variables, FAKE_ROLES: JSON.stringify(behaviours), FAKE_PIDS: folder.path }
   let text = ''
   const compose = (flags: readonly string[]) => folder.compose('rl', ['@', 'rl.toml', ...argv, ...flags])
   const result = await startRl(await compose([]), {
-    environment,
+    ...{ environment, problems },
     colors: false,
     output: {
       ...output,
@@ -163,6 +165,17 @@ describe('before anything starts', () => {
     expect(existsSync(out('checkpoints'))).toBe(true)
   })
 
+  it('what the configuration lacks is said with it', async () => {
+    checkpoint(5, 'trainer')
+    const lacking = new TrilithonError('MODEL_NOT_FOUND', 'there is no model', { hint: 'Make one.' })
+    expect((await run([], {}, {}, {}, [lacking])).problem).toMatchObject({
+      code: 'CONFIG_INVALID',
+      problems: [{ code: 'MODEL_NOT_FOUND' }, { code: 'OUTPUT_UNUSABLE' }],
+    })
+    expect((await run(['--clean-output-dir'], {}, {}, {}, [lacking])).problem).toBe(lacking)
+    expect(existsSync(out('checkpoints'))).toBe(true)
+  })
+
   it.each([18_474, 18_477])('the ports of batches over sockets are among them: %d', async (port) => {
     server = createServer()
     await new Promise<void>((resolve) => server?.listen({ host: '127.0.0.1', port }, () => resolve()))
@@ -211,6 +224,18 @@ describe('before anything starts', () => {
     ])
     // The clock of the run goes on.
     expect(metrics().find(({ role }) => role === 'launcher')['time/wall']).toBeGreaterThan(5)
+  })
+
+  // The trainer has nothing to train then, and its last version is none that anybody waits for.
+  it.each([
+    ['2', 'RESUME_IMPOSSIBLE'],
+    ['4', undefined],
+  ])('a resume behind step 4 of a run that ends at %s', async (maxSteps, code) => {
+    checkpoint(4, 'trainer', 'orchestrator')
+    const flags = ['--ckpt.resume-step', '-1', '--max-steps', maxSteps]
+    const { problem } = await run(flags, { trainer: { steps: 0 }, orchestrator: { steps: 0 } })
+    if (code === undefined) expect(problem).toBeUndefined()
+    else expect(problem).toMatchObject({ code, path: 'max_steps', message: expect.stringMatching(/step 4.* max_steps is 2/) })
   })
 
   it('a resume that is impossible lists what there is', async () => {

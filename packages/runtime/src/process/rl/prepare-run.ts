@@ -17,6 +17,8 @@ export interface PrepareRunOptions {
   readonly config: RlConfiguration
   readonly workingDirectory: string
   readonly environment: NodeJS.ProcessEnv
+  /** What is known to stop the run already. */
+  readonly problems?: readonly TrilithonError[]
 }
 
 export interface PreparedRun {
@@ -30,7 +32,7 @@ export interface PreparedRun {
  * Looks at everything that would stop the run, reports all of it at once, and then makes the output folder ready. Throws `PORT_IN_USE`, `FEATURE_UNAVAILABLE`, `OUTPUT_UNUSABLE`,
  * `RESUME_IMPOSSIBLE`, or several of them as `CONFIG_INVALID`; then nothing has been changed.
  */
-export async function prepareRun({ config, workingDirectory, environment }: PrepareRunOptions): Promise<PreparedRun> {
+export async function prepareRun({ config, workingDirectory, environment, problems: known = [] }: PrepareRunOptions): Promise<PreparedRun> {
   const folder = resolve(workingDirectory, config.output_dir)
   const checkpointRoot = resolve(workingDirectory, config.trainer.ckpt?.output_dir ?? config.output_dir)
   const wanted = config.trainer.ckpt?.resume_step ?? null
@@ -42,7 +44,11 @@ export async function prepareRun({ config, workingDirectory, environment }: Prep
     needed: [workingDirectory, ...modelFolders(config, workingDirectory)],
     traces,
   }
-  const problems = [...(await busyPorts(config.inference?.server.host ?? null, enginePorts(config))), ...(await busyRolloutPorts(config))]
+  const problems = [
+    ...known,
+    ...(await busyPorts(config.inference?.server.host ?? null, enginePorts(config))),
+    ...(await busyRolloutPorts(config)),
+  ]
   const attempt = <T>(look: () => T): T | undefined => {
     try {
       return look()
@@ -69,6 +75,8 @@ export async function prepareRun({ config, workingDirectory, environment }: Prep
   if (wanted !== null) {
     const trainer = join(checkpointRoot, 'checkpoints')
     resume = attempt(() => resolveResumeStep(wanted, { trainer, orchestrator: join(folder, 'run_default') }))
+    const beyond = resume && stepsBeyond(config, resume.step)
+    if (beyond !== undefined) problems.push(beyond)
   }
   if (problems.length > 0) throw combineProblems(problems)
   prepareOutputFolder(folder, output)
@@ -77,6 +85,16 @@ export async function prepareRun({ config, workingDirectory, environment }: Prep
   // Versions of the run before: the trainer publishes that of its checkpoint anew, and none of them may be taken for it.
   rmSync(join(folder, 'run_default', 'broadcasts'), { recursive: true, force: true })
   return { folder, resumeStep: resume?.step ?? null }
+}
+
+/** A run that shall end before the step that it goes on from. */
+function stepsBeyond({ trainer }: RlConfiguration, step: number): TrilithonError | undefined {
+  const { max_steps: maxSteps, ckpt } = trainer
+  if (maxSteps === null || step <= maxSteps || ckpt?.skip_progress === true) return undefined
+  return new TrilithonError('RESUME_IMPOSSIBLE', `the run goes on behind step ${step}, and max_steps is ${maxSteps}`, {
+    path: 'max_steps',
+    hint: `Raise max_steps above ${step}, or resume from an earlier step with --ckpt.resume-step.`,
+  })
 }
 
 /** Where the trainer listens for batches. One on made-up data does not. */
