@@ -76,7 +76,7 @@ describe('a role', () => {
     )
     expect(err).toContain('FEATURE_UNAVAILABLE  --trainer.memory-profiler-path')
     // What only a real start finds is told with it.
-    expect(err).toContain('FEATURE_UNAVAILABLE  --deployment.num-train-gpus')
+    expect(err).toContain('FEATURE_UNAVAILABLE  deployment.num_train_gpus')
     expect(err).toContain('3 problems found')
   })
 
