@@ -54,8 +54,13 @@ describe('JSON Schema', () => {
     ).toEqual([])
   })
 
-  it.each(['rl', 'sft'] as const)('accepts examples/reverse-text/%s.toml', (root) => {
-    expect(faults(root, written(root, ['@', `examples/reverse-text/${root}.toml`], project))).toEqual([])
+  it.each([
+    ['rl', 'reverse-text'],
+    ['sft', 'reverse-text'],
+    ['rl', 'alphabet-sort'],
+    ['sft', 'alphabet-sort'],
+  ] as const)('accepts %s.toml of the example %s', (root, example) => {
+    expect(faults(root, written(root, ['@', `examples/${example}/${root}.toml`], project))).toEqual([])
   })
 
   const shown = shippedFiles.filter((file) => /glm5_llmd|Intellect|opd_lora|elastic|reverse_text\/(rl|sft)|nemotron_debug/.test(file))

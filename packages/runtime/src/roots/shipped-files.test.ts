@@ -74,11 +74,16 @@ test('a dry run writes what is digested, one file for each role', async () => {
     expect(readFileSync(join(folder, `outputs/reverse-text-rl/configs/${name}.toml`), 'utf8')).toBe(resolvedToml(composition, name))
 })
 
-test.each(['rl', 'sft'] as const)('examples/reverse-text/%s.toml loads and needs nothing that is missing here', async (root) => {
-  const composition = await composed(root, [`examples/reverse-text/${root}.toml`], project)
+test.each([
+  ['rl', 'examples/reverse-text/rl.toml'],
+  ['sft', 'examples/reverse-text/sft.toml'],
+  ['rl', 'examples/alphabet-sort/rl.toml'],
+  ['sft', 'examples/alphabet-sort/sft.toml'],
+] as const)('%s: %s loads and needs nothing that is missing here', async (root, file) => {
+  const composition = await composed(root, [file], project)
   expect(composition.unavailable.map(({ path }) => path)).toEqual([])
   expect(composition.ignored.map(({ path }) => path)).toEqual([])
   expect(composition.overruled.map(({ path }) => path)).toEqual([])
   await expectRoundTrip(composition)
-  expect(composition.files).toEqual([`examples/reverse-text/${root}.toml`])
+  expect(composition.files).toEqual([file])
 })
