@@ -42,6 +42,8 @@ export interface RolloutFacts {
   /** Tokens of its sequences, each counted once: all, and those that nothing sampled. */
   readonly sequenceTokens: number
   readonly prefillTokens: number
+  /** Turns that could not continue the ids before them, and began another sequence. */
+  readonly extensionBreaks: number
   readonly isTruncated: boolean
   readonly stopCondition: string
   readonly metrics: Readonly<Record<string, number>>

@@ -216,7 +216,7 @@ export function errorOf({ error, turns, reward }: EpisodeResult): { readonly typ
 }
 
 function factsOf(
-  { turns, metrics, timing, stopCondition, isTruncated, state }: EpisodeResult,
+  { turns, metrics, timing, stopCondition, isTruncated, extensionBreaks, state }: EpisodeResult,
   samples: readonly DraftSample[],
 ): RolloutFacts {
   const completionTokens = turns.reduce((sum, { completionIds }) => sum + completionIds.length, 0)
@@ -224,6 +224,6 @@ function factsOf(
   return {
     ...{ turns: turns.length, completionTokens, sequenceTokens, prefillTokens: sequenceTokens - completionTokens },
     inputTokens: turns.reduce((sum, { promptIds }) => sum + promptIds.length, 0),
-    ...{ metrics, timing, stopCondition, isTruncated, state },
+    ...{ metrics, timing, stopCondition, isTruncated, extensionBreaks, state },
   }
 }

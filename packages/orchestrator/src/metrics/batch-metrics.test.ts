@@ -20,6 +20,7 @@ const rollout = (of: TrainGroup, reward: number, tokens: number, oldest = 5): Tr
   samples: [{ oldest } as TrainRollout['samples'][number]],
   facts: {
     ...{ turns: 1, inputTokens: 4, completionTokens: tokens, sequenceTokens: tokens + 4, prefillTokens: 4, isTruncated: tokens > 9 },
+    extensionBreaks: tokens % 4,
     ...{
       stopCondition: 'completed',
       metrics: { exact: reward },
@@ -63,6 +64,10 @@ it('has prime-rl names: a mean within groups, then over groups; all environments
     'decode_len/all/mean': (3 + 10 + 6) / 3,
     'seq_len/x/max': 7,
     'is_truncated/y/mean': 0.5,
+    // 2 and 0, 2, 2 by group.
+    'extension_breaks/all/mean': (1 + 2 + 2) / 3,
+    'extension_breaks/all/max': 2,
+    'extension_breaks/x/mean': 1,
     'stop_condition/all/completed': 1,
     'solve_none/all': 1 / 3,
     // A group of two whose rewards sum to two.

@@ -31,7 +31,7 @@ const timings: Readonly<Record<string, (timing: TrainRollout['facts']['timing'])
 /**
  * Values of a batch under prime-rl's names: of all environments together and of each. Values of rollouts are a mean within each group first, then a mean, a maximum
  * and a minimum over groups. Beside prime-rl's: `lag/*` of what is trained, `progress/trainable`, `error/*` (also
- * by class), `staleness/*`.
+ * by class), `staleness/*`, `extension_breaks/*`.
  */
 export function batchMetrics({ step, batch, counts, totals, times }: BatchMetricsOptions): Record<string, number> {
   const trained = batch.filter(({ filters }) => !filters.isFiltered).map(({ rollout }) => rollout)
@@ -107,6 +107,11 @@ function valuesOf(name: string, batch: readonly BatchRollout[]): Record<string, 
     ...spread(
       `num_turns/${name}`,
       facts(({ turns }) => turns),
+    ),
+    ...spread(
+      `extension_breaks/${name}`,
+      facts(({ extensionBreaks }) => extensionBreaks),
+      ['mean', 'max'],
     ),
     ...spread(
       `is_truncated/${name}`,
