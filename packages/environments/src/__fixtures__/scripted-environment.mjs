@@ -12,6 +12,11 @@ export default defineEnvironment({
     const texts = []
     for (let turn = 0; turn < (kind === 'twice' ? 2 : 1); turn++) texts.push((await model.turn(`t${task.index}=`)).text)
     if (kind === 'busy') for (;;);
+    if (kind === 'busy-later') {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      for (;;) await null
+    }
+    if (kind === 'exit') process.exit(3)
     if (kind === 'die') process.kill(process.pid, 'SIGKILL')
     if (kind === 'crash') setTimeout(() => { throw new Error('out of a timer') }, 0)
     if (kind === 'crash' || kind === 'hang') await new Promise(() => {})

@@ -13,8 +13,17 @@ export interface CallWorkerOptions {
 }
 
 export type CallOutcome =
-  | { readonly final: FinalMessage; readonly died?: undefined }
-  | { readonly final?: undefined; readonly died: string }
+  | { readonly final: FinalMessage; readonly death?: undefined }
+  | { readonly final?: undefined; readonly death: CallDeath }
+
+/** The end of the worker, as a request there sees it. */
+export interface CallDeath {
+  readonly reason: string
+  /** `culprit`: its own code held or ended the worker; `alone`: nobody else ran there; `beside`: it was another one; `unknown`: one of those that ran there. */
+  readonly part: 'culprit' | 'alone' | 'beside' | 'unknown'
+  /** Whether the worker was killed because it did not answer: at the deadline of this request, at that of another one, or after the longest silence. */
+  readonly held: 'own deadline' | 'other deadline' | 'silence' | null
+}
 
 /** A worker ends an episode at its deadline by itself; this much later it is asked whether it is alive. */
 const graceMs = 250
@@ -25,7 +34,7 @@ const mostProbes = 5
 
 /**
  * Sends a request to a worker and waits for the end of its answer, or for the end of the worker. A worker that says nothing at a deadline is held by a busy
- * loop and is killed. Rejects with `Cancelled` or `DeadlineExceeded`.
+ * loop and is killed. Rejects with `Cancelled`.
  */
 export function callWorker(
   worker: WorkerProcess,
@@ -34,6 +43,7 @@ export function callWorker(
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined
     let isOver = false
+    let isLastProbe = false
     const finish = () => {
       isOver = true
       clearTimeout(timer)
@@ -41,31 +51,38 @@ export function callWorker(
       worker.leave(guest)
       worker.frames.forget(id)
     }
-    const guest: WorkerGuest = {
-      rolloutIds,
-      onDeath(reason) {
-        finish()
-        resolve({ died: reason })
-      },
-    }
     const id = worker.frames.request(message, (frame) => {
       if ((frame as { event?: unknown }).event === 'turn') return onTurn(frame as TurnMessage)
       finish()
       resolve({ final: frame as FinalMessage })
     })
+    const guest: WorkerGuest = {
+      id,
+      rolloutIds,
+      onDeath({ reason, culprit, guests, held }) {
+        finish()
+        const isOver = deadline !== null && performance.now() >= deadline
+        const others = culprit === undefined ? (guests === 1 ? 'alone' : 'unknown') : 'beside'
+        resolve({
+          death: {
+            reason,
+            part: culprit === id || isLastProbe ? 'culprit' : others,
+            held: held === 'deadline' ? (isOver ? 'own deadline' : 'other deadline') : held,
+          },
+        })
+      },
+    }
     const cancel = () => {
       worker.frames.cancel(id)
       finish()
       reject(new EpisodeFailure('Cancelled', 'the episode was cancelled'))
     }
-    const giveUp = (reason: string) => {
-      finish()
-      reject(new EpisodeFailure('DeadlineExceeded', `the deadline passed and the worker was killed: ${reason}`))
-      worker.kill(reason)
-    }
     const probe = (probes: number) => {
       const seconds = graceMs / 1000
-      if (probes === mostProbes) return giveUp(`an episode did not end ${seconds + (mostProbes * probeMs) / 1000} s after its deadline`)
+      if (probes === mostProbes) {
+        isLastProbe = true
+        return worker.kill(`an episode did not end ${seconds + (mostProbes * probeMs) / 1000} s after its deadline`, 'deadline')
+      }
       let isAlive = false
       worker.frames.ping(() => {
         isAlive = true
@@ -73,7 +90,7 @@ export function callWorker(
       timer = setTimeout(() => {
         if (isOver) return
         if (isAlive) probe(probes + 1)
-        else giveUp('something in it ran without a pause past the deadline of an episode')
+        else worker.killHeld('something in it ran without a pause past the deadline of an episode', 'deadline')
       }, probeMs)
     }
     worker.enter(guest)

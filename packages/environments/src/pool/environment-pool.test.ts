@@ -172,28 +172,20 @@ describe('a pool', () => {
 })
 
 describe('a worker', () => {
-  it('that a reward keeps busy is killed at the deadline, and the episodes beside it run again', async () => {
+  it('that a reward keeps busy is killed at the deadline, and an episode beside it runs again with all of its time and retries', async () => {
     const deaths: WorkerDeath[] = []
-    const pool = await open({
-      ...tasks('busy-score', 'wait-first'),
-      timeoutS: 4,
-      maxRetries: 1,
-      stateColumns: ['pid'],
-      onWorkerDeath: (death) => deaths.push(death),
-    })
+    const pool = await open({ ...tasks('busy-score', 'wait-first'), timeoutS: 1, onWorkerDeath: (death) => deaths.push(death) })
     const attempts: number[] = []
-    const began = performance.now()
     const [busy, other] = await Promise.all([
-      run(pool, 0, { lease: { id: 'l', deadlineMs: 1000 } }),
+      run(pool, 0),
       pool.run(episode(1), { signal: never, onTurn: (_, attempt) => attempts.push(attempt) }),
     ])
-    expect(busy).toMatchObject({ reward: null, error: { type: 'DeadlineExceeded' } })
+    expect(busy).toMatchObject({ reward: null, error: { type: 'DeadlineExceeded', message: expect.stringMatching(/without a pause/) } })
     expect(other).toMatchObject({ reward: 0.5 })
     // Both attempts may have sampled; of one alone there are turns.
     expect(other.turns).toHaveLength(1)
     expect(attempts.at(-1)).toBe(1)
-    expect(performance.now() - began).toBeLessThan(4500)
-    expect(deaths).toMatchObject([{ worker: 0, rolloutIds: ['r1'], reason: expect.stringMatching(/without a pause/) }])
+    expect(deaths).toMatchObject([{ worker: 0, rolloutIds: ['r0', 'r1'], reason: expect.stringMatching(/without a pause/) }])
     expect(pool.stats).toMatchObject({ workerDeaths: 1, rerun: 1 })
   })
 

@@ -51,7 +51,7 @@ export interface EpisodeRequest {
  *
  * - `Cancelled`: by the signal.
  * - `DeadlineExceeded`: the episode took longer than the timeout or its lease.
- * - `WorkerDied`: its process ended more often than `max_retries` allows.
+ * - `WorkerDied`: it ended its process more often than `max_retries` allows, or held it until that was killed for its silence.
  * - `EngineUnavailable`: no connection, or an answer of 5xx, until the deadline or ten times in a row.
  * - `EngineRejected`: an answer of 4xx.
  * - `EngineAnswerInvalid`: an answer that is none.
@@ -139,7 +139,7 @@ export interface WorkerDeath {
   readonly pid: number | undefined
   /** One sentence. */
   readonly reason: string
-  /** Episodes that ran there; those with retries left are run again. */
+  /** Episodes that ran there; all but whoever held or ended it are run again. */
   readonly rolloutIds: readonly string[]
 }
 

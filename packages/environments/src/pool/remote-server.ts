@@ -94,6 +94,8 @@ export class RemoteServer implements Backend {
               attempt = Math.max(attempt, turn.attempt)
               return onTurn(turn)
             }
+            // From here on the server alone knows when its time is over.
+            if ((frame as { event?: unknown }).event === 'again') return clearTimeout(timer)
             finish()
             resolve(frame as FinalMessage)
           })

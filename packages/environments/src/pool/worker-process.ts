@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ErrorCode, type Logger, TrilithonError } from '@trilithon/core'
 import { FrameClient } from '../protocol/frame-client.ts'
@@ -16,11 +16,29 @@ export interface WorkerProcessOptions {
   readonly log: Logger
 }
 
+/** How long, and how often, a process that is held is asked who holds it. */
+const longestSearchMs = 2000
+const searchMs = 50
+
 /** Whoever waits for something of the worker: told when it ends. */
 export interface WorkerGuest {
+  /** Of its request. */
+  readonly id: string
   /** Episodes that it runs. */
   readonly rolloutIds: readonly string[]
-  onDeath(reason: string): void
+  onDeath(death: ProcessDeath): void
+}
+
+/** How a worker process ended. */
+export interface ProcessDeath {
+  /** One sentence. */
+  readonly reason: string
+  /** Id of the request whose code held it or ended it; undefined where nobody knows, as when it was killed from outside. */
+  readonly culprit: string | undefined
+  /** Requests that ran there. */
+  readonly guests: number
+  /** Whether it was killed because it did not answer: at a deadline, or for `unresponsiveMs`. */
+  readonly held: 'deadline' | 'silence' | null
 }
 
 /** A child process that serves an environment, from its start to its end. */
@@ -37,12 +55,15 @@ export class WorkerProcess {
   readonly #guests = new Set<WorkerGuest>()
   #load = 0
   readonly #child: ChildProcess
+  readonly #culpritFile: string
   #reason: string | undefined
+  #held: ProcessDeath['held'] = null
   #pings: NodeJS.Timeout | undefined
 
   constructor(options: WorkerProcessOptions) {
     const { index, setup, log } = options
     this.index = index
+    this.#culpritFile = setup.culpritFile
     const output = openLog(options)
     this.#child = fork(options.entry.file, options.entry.arguments ?? [], {
       cwd: setup.environment.workingDirectory,
@@ -58,7 +79,8 @@ export class WorkerProcess {
         clearInterval(this.#pings)
         const sentence = this.#reason ?? reason
         this.interrupted = [...this.#guests].flatMap(({ rolloutIds }) => rolloutIds)
-        for (const guest of this.#guests) guest.onDeath(sentence)
+        const death = { reason: sentence, culprit: this.#readCulprit(), guests: this.#guests.size, held: this.#held }
+        for (const guest of [...this.#guests]) guest.onDeath(death)
         void this.frames.close()
         resolve(sentence)
       }
@@ -87,9 +109,34 @@ export class WorkerProcess {
   }
 
   /** Ends the process at once; `reason` is what is told. */
-  kill(reason: string): void {
+  kill(reason: string, held: ProcessDeath['held'] = null): void {
     this.#reason ??= reason
+    this.#held ??= held
     this.#child.kill('SIGKILL')
+  }
+
+  /** Ends a process that does not answer, when it has been found out whose code holds it, or after a while without that. */
+  killHeld(reason: string, held: 'deadline' | 'silence'): void {
+    if (this.#held !== null) return
+    this.#reason ??= reason
+    this.#held = held
+    const begun = performance.now()
+    const look = () => {
+      if (this.state === 'ended') return
+      if (existsSync(this.#culpritFile) || performance.now() - begun >= longestSearchMs) this.#child.kill('SIGKILL')
+      else setTimeout(look, searchMs)
+    }
+    look()
+  }
+
+  #readCulprit(): string | undefined {
+    try {
+      return readFileSync(this.#culpritFile, 'utf8')
+    } catch (error) {
+      // Nobody was found, which is no fault.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      throw error
+    }
   }
 
   /** Lets the process end by itself, and helps where it does not. */
@@ -134,7 +181,7 @@ export class WorkerProcess {
     let isWaiting = false
     return () => {
       if (isWaiting) missed++
-      if (missed * pingIntervalMs >= unresponsiveMs) this.kill(`it did not answer for ${unresponsiveMs / 1000} s`)
+      if (missed * pingIntervalMs >= unresponsiveMs) this.killHeld(`it did not answer for ${unresponsiveMs / 1000} s`, 'silence')
       if (isWaiting) return
       isWaiting = true
       this.frames.ping(() => {

@@ -6,9 +6,11 @@ import { type DescriptionMessage, type FinalMessage, inputsOf, type RunMessage }
 import type { RendererDescription } from '../turn-renderer.ts'
 import { askDescription } from './ask-description.ts'
 import type { Backend, CallOptions } from './backend.ts'
-import { callWorker } from './call-worker.ts'
+import { type CallOutcome, callWorker } from './call-worker.ts'
 import type { WorkerDeath } from './environment-pool.ts'
+import { LoneWorker } from './lone-worker.ts'
 import { makeSocketFolder, removeSocketFolder } from './socket-folder.ts'
+import { Trial } from './trial.ts'
 import { WorkerProcess } from './worker-process.ts'
 
 export interface WorkerSetOptions {
@@ -30,10 +32,11 @@ const pingIntervalMs = 1000
 /** Starts in a row that may fail before a worker is given up. */
 const mostFailedStarts = 5
 const firstRestartWaitMs = 200
+const mostSuspects = 1024
 
 /**
- * Worker processes of one environment. A request goes to the one with the fewest episodes; one that ends is replaced, and what ran there runs again on
- * another one, while its retries last.
+ * Worker processes of one environment. A request goes to the one with the fewest episodes; one that ends is replaced, and what ran there runs again. Whoever is
+ * suspected of its end runs alone, in one more process.
  */
 export class WorkerSet implements Backend {
   description: DescriptionMessage = { name: '', scoring: 'rollout', tasks: null, eval_tasks: null }
@@ -44,6 +47,9 @@ export class WorkerSet implements Backend {
   readonly #workers = new Map<number, WorkerProcess>()
   readonly #waiting = new Set<() => void>()
   readonly #disposal = new AbortController()
+  readonly #lone = new LoneWorker(() => this.#spawnLone())
+  /** Tasks whose code held or ended a worker; until an episode of theirs ends otherwise. */
+  readonly #suspects = new Set<string>()
   /** Workers that were given up, and why. */
   readonly #lost: string[] = []
   #sockets = 0
@@ -75,50 +81,97 @@ export class WorkerSet implements Backend {
     }
   }
 
-  async call(message: RunMessage, { signal, onTurn }: CallOptions): Promise<FinalMessage> {
-    const deadline = message.deadline_ms === null ? null : performance.now() + message.deadline_ms
+  async call(message: RunMessage, { signal, onTurn, onAgain }: CallOptions): Promise<FinalMessage> {
     const rolloutIds = inputsOf(message).map(({ rollout_id }) => rollout_id)
-    let attempt = message.first_attempt
+    const task = taskOf(message)
+    const trial = new Trial(message)
     for (;;) {
-      // Nothing may come between the choice and the call, or many calls would choose the same.
-      let worker = this.#leastBusy(signal)
-      while (worker === undefined) {
-        await this.#untilOneIsReady(signal, deadline)
-        worker = this.#leastBusy(signal)
+      const ask = (worker: WorkerProcess) =>
+        callWorker(worker, {
+          ...{ message: { ...message, first_attempt: trial.attempt, max_retries: trial.maxRetries }, rolloutIds, signal },
+          deadline: message.deadline_ms === null ? null : performance.now() + message.deadline_ms,
+          onTurn: (turn) => {
+            trial.attempt = Math.max(trial.attempt, turn.attempt)
+            onTurn(turn)
+          },
+        })
+      const isAlone = trial.isSuspect || this.#suspects.has(task)
+      const outcome = isAlone ? await this.#askAlone(ask, signal, onAgain) : await this.#askShared(ask, signal, onAgain)
+      if (outcome.final !== undefined) {
+        if (isAlone) this.#suspects.delete(task)
+        return outcome.final
       }
-      const left = deadline === null ? null : Math.max(0, deadline - performance.now())
-      const outcome = await callWorker(worker, {
-        message: { ...message, first_attempt: attempt, deadline_ms: left },
-        rolloutIds,
-        signal,
-        deadline,
-        onTurn: (turn) => {
-          attempt = Math.max(attempt, turn.attempt)
-          onTurn(turn)
-        },
-      })
-      if (outcome.final !== undefined) return outcome.final
-      if (this.#disposal.signal.aborted) throw new EpisodeFailure('Cancelled', 'the pool was disposed of')
-      attempt++
-      if (attempt > message.max_retries)
-        throw new EpisodeFailure('WorkerDied', `worker ${worker.index} ended and no retry is left: ${outcome.died}`)
+      this.#disposal.signal.throwIfAborted()
+      const { death } = outcome
+      if (death.part === 'culprit') this.#suspect(task)
+      const failure = trial.lost(death, isAlone)
+      if (failure !== undefined) throw failure
       this.counters.rerun += rolloutIds.length
+      onAgain?.()
     }
   }
 
   async dispose(): Promise<void> {
     this.#disposal.abort(new EpisodeFailure('Cancelled', 'the pool was disposed of'))
-    await Promise.all([...this.#workers.values()].map((worker) => worker.stop()))
+    await Promise.all([...[...this.#workers.values()].map((worker) => worker.stop()), this.#lone.stop()])
     removeSocketFolder(this.#folder)
   }
 
+  async #askShared(
+    ask: (worker: WorkerProcess) => Promise<CallOutcome>,
+    signal: AbortSignal,
+    onAgain: CallOptions['onAgain'],
+  ): Promise<CallOutcome> {
+    // Nothing may come between the choice and the call, or many calls would choose the same.
+    let worker = this.#leastBusy(signal)
+    while (worker === undefined) {
+      onAgain?.()
+      await this.#untilOneIsReady(signal)
+      worker = this.#leastBusy(signal)
+    }
+    return ask(worker)
+  }
+
+  #askAlone(
+    ask: (worker: WorkerProcess) => Promise<CallOutcome>,
+    signal: AbortSignal,
+    onAgain: CallOptions['onAgain'],
+  ): Promise<CallOutcome> {
+    onAgain?.()
+    return this.#lone.run(AbortSignal.any([signal, this.#disposal.signal]), (worker) => {
+      this.#disposal.signal.throwIfAborted()
+      onAgain?.()
+      return ask(worker)
+    })
+  }
+
+  #suspect(task: string): void {
+    this.#suspects.add(task)
+    const [oldest] = this.#suspects
+    if (this.#suspects.size > mostSuspects && oldest !== undefined) this.#suspects.delete(oldest)
+  }
+
+  #spawnLone(): WorkerProcess {
+    const worker = this.#create(this.#options.workers)
+    void worker.ended.then((reason) => this.#tellEnd(worker, reason))
+    return worker
+  }
+
   #spawn(index: number): WorkerProcess {
+    const worker = this.#create(index)
+    this.#workers.set(index, worker)
+    return worker
+  }
+
+  #create(index: number): WorkerProcess {
     const { entry, environment, logFolder, logLevel, logsData, log, startTimeoutS, unresponsiveS } = this.#options
+    const socket = join(this.#folder, String(this.#sockets++))
     const worker = new WorkerProcess({
       index,
       entry,
       setup: {
-        endpoint: `ipc://${join(this.#folder, String(this.#sockets++))}`,
+        endpoint: `ipc://${socket}`,
+        culpritFile: `${socket}.culprit`,
         environment,
         parentPid: process.pid,
         logLevel,
@@ -131,7 +184,6 @@ export class WorkerSet implements Backend {
       log,
     })
     worker.ready.catch(() => undefined)
-    this.#workers.set(index, worker)
     return worker
   }
 
@@ -140,19 +192,24 @@ export class WorkerSet implements Backend {
     for (const wake of this.#waiting) wake()
     void worker.ended.then(async (reason) => {
       if (this.#disposal.signal.aborted) return
-      const { log, onWorkerDeath } = this.#options
-      const rolloutIds = worker.interrupted
-      this.counters.deaths++
-      log.warn('an environment worker ended', {
-        environment: this.description.name,
-        worker: worker.index,
-        pid: worker.pid,
-        reason,
-        episodes: rolloutIds.length,
-      })
-      onWorkerDeath?.({ worker: worker.index, pid: worker.pid, reason, rolloutIds })
+      this.#tellEnd(worker, reason)
       await this.#replace(worker.index)
     })
+  }
+
+  #tellEnd(worker: WorkerProcess, reason: string): void {
+    if (this.#disposal.signal.aborted) return
+    const { log, onWorkerDeath } = this.#options
+    const rolloutIds = worker.interrupted
+    this.counters.deaths++
+    log.warn('an environment worker ended', {
+      environment: this.description.name,
+      worker: worker.index,
+      pid: worker.pid,
+      reason,
+      episodes: rolloutIds.length,
+    })
+    onWorkerDeath?.({ worker: worker.index, pid: worker.pid, reason, rolloutIds })
   }
 
   async #replace(index: number): Promise<void> {
@@ -189,29 +246,25 @@ export class WorkerSet implements Backend {
     return least
   }
 
-  async #untilOneIsReady(signal: AbortSignal, deadline: number | null): Promise<void> {
+  async #untilOneIsReady(signal: AbortSignal): Promise<void> {
     let wake: (() => void) | undefined
     const woken = new Promise<void>((resolve) => {
       wake = resolve
       this.#waiting.add(resolve)
     })
-    const left = deadline === null ? null : Math.max(0, deadline - performance.now())
-    let timer: NodeJS.Timeout | undefined
     try {
-      const late = new Promise<never>((_, reject) => {
-        if (left !== null)
-          timer = setTimeout(
-            () => reject(new EpisodeFailure('DeadlineExceeded', 'no worker was ready before the deadline')),
-            Math.min(left, 2 ** 31 - 1),
-          )
-      })
-      await untilAborted(Promise.race([woken, late]), AbortSignal.any([signal, this.#disposal.signal]))
+      await untilAborted(woken, AbortSignal.any([signal, this.#disposal.signal]))
     } catch (error) {
       if (signal.aborted) throw new EpisodeFailure('Cancelled', 'the episode was cancelled')
       throw error
     } finally {
-      clearTimeout(timer)
       if (wake !== undefined) this.#waiting.delete(wake)
     }
   }
+}
+
+/** Of all episodes of a group. */
+function taskOf(message: RunMessage): string {
+  const [first] = inputsOf(message)
+  return `${first?.split}/${first?.example_id}/${first?.seed}`
 }

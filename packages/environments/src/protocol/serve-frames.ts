@@ -7,6 +7,8 @@ import { pack, unpack } from './pack.ts'
 import { SendQueue } from './send-queue.ts'
 
 export interface RequestContext {
+  /** What the asker calls the request. */
+  readonly id: string
   /** Aborted when the asker cancels. */
   readonly signal: AbortSignal
   /** Sends a frame ahead of the last one. */
@@ -33,13 +35,14 @@ export async function serveFrames({ router, handle, log }: ServeFramesOptions): 
   const pong = pack({ success: true, error: null, server: randomUUID() } satisfies PongMessage)
 
   const answer = async (client: Buffer, id: Buffer, payload: Buffer) => {
-    const key = `${client.toString('hex')}/${id.toString('latin1')}`
+    const name = id.toString('latin1')
+    const key = `${client.toString('hex')}/${name}`
     const controller = new AbortController()
     running.set(key, controller)
     const send = (message: unknown) => queue.send([client, id, pack(message)])
     try {
       const message = parseRequest(payload)
-      send(await handle(message, { signal: controller.signal, emit: send }))
+      send(await handle(message, { id: name, signal: controller.signal, emit: send }))
     } catch (error) {
       const reason = describeFailure(error)
       log.warn('a request cannot be answered', { reason })

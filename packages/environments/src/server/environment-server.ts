@@ -68,7 +68,7 @@ export async function startEnvironmentServer(options: EnvironmentServerOptions):
     const episodes = inputsOf(message).length
     inFlight += episodes
     try {
-      return await workers.call(withinLimits(message, options.limits), { signal, onTurn: emit })
+      return await workers.call(withinLimits(message, options.limits), { signal, onTurn: emit, onAgain: () => emit({ event: 'again' }) })
     } catch (error) {
       return { success: false, error: describeFailure(error) }
     } finally {

@@ -9,11 +9,15 @@ import type { CreateTurnRenderer } from '../turn-renderer.ts'
 import { endWithParent } from './end-with-parent.ts'
 import { EnvironmentWorker } from './environment-worker.ts'
 import { createLineLogger } from './line-logger.ts'
+import { asRequest } from './running-request.ts'
+import { startWatchThread } from './watch-thread.ts'
 
 /** What the parent sends to a worker process first, over the channel between them. */
 export interface WorkerSetup {
   /** Address that the worker listens on. */
   readonly endpoint: string
+  /** Where the id of the request that holds or ends the process is written. */
+  readonly culpritFile: string
   readonly environment: LoadEnvironmentOptions
   readonly parentPid: number
   readonly logLevel: LogLevel
@@ -39,7 +43,8 @@ export async function runEnvironmentWorker(createTurnRenderer: CreateTurnRendere
   for (const stream of [process.stdout, process.stderr]) stream.on('error', ignore)
   const setup = await new Promise<WorkerSetup>((resolve) => process.once('message', (message) => resolve(message as WorkerSetup)))
   // The parent removes the folder of the sockets itself, unless it was killed.
-  endWithParent(setup.parentPid, () => rmSync(dirname(setup.endpoint.replace('ipc://', '')), { recursive: true, force: true }))
+  endWithParent(() => rmSync(dirname(setup.endpoint.replace('ipc://', '')), { recursive: true, force: true }))
+  startWatchThread(setup)
   const log = createLineLogger(process.stdout, setup.logLevel)
   process.on('unhandledRejection', (error) => log.error('a promise of the environment was rejected and nobody listened', { error }))
   try {
@@ -51,7 +56,7 @@ export async function runEnvironmentWorker(createTurnRenderer: CreateTurnRendere
     const { args, id } = setup.environment
     log.info('environment loaded', { id, args, pid: process.pid })
     tell({ kind: 'ready' })
-    await serveFrames({ router, log, handle: (message, context) => worker.handle(message, context) })
+    await serveFrames({ router, log, handle: (message, context) => asRequest(context.id, () => worker.handle(message, context)) })
   } catch (error) {
     log.error('the environment cannot be served', { error })
     const { code, message, path, hint } = TrilithonError.is(error)
