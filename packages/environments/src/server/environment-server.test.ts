@@ -30,7 +30,7 @@ const start = (more: Partial<EnvironmentServerOptions> = {}) =>
   })
 beforeAll(async () => {
   engine = await startFakeEngine()
-  server = await start({ limits: { ...noLimits, timeoutS: 1.5, maxRetries: 1, stateColumns: ['kept'] } })
+  server = await start({ limits: { ...noLimits, timeoutS: 60, maxRetries: 1, stateColumns: ['kept'] } })
 })
 afterAll(async () => {
   await server.dispose()
@@ -77,12 +77,16 @@ describe('an environment server', () => {
     expect(server.stats).toMatchObject({ inFlight: 0, finished: 2 })
   })
 
-  it('keeps to its own limits, whatever it is asked for', async () => {
-    const pool = await connect(server.address, { timeoutS: 60, maxRetries: 9 })
-    const began = performance.now()
-    expect(await pool.run(episode(1), { signal: never })).toMatchObject({ error: { type: 'DeadlineExceeded' } })
-    expect(performance.now() - began).toBeLessThan(5000)
-    engine.requests.length = 0
+  it('keeps to its own deadline, whatever it is asked for', async () => {
+    const strict = await start({ limits: { ...noLimits, timeoutS: 1 } })
+    opened.push(strict)
+    const pool = await connect(strict.address, { timeoutS: 600 })
+    // Else the test itself times out.
+    expect(await pool.run(episode(1), { signal: never })).toMatchObject({ reward: null, error: { type: 'DeadlineExceeded' } })
+  })
+
+  it('tries as often as it says itself, whatever it is asked for', async () => {
+    const pool = await connect(server.address, { maxRetries: 9 })
     expect(await pool.run(episode(3), { signal: never })).toMatchObject({ reward: null, error: { type: 'WorkerDied' } })
     expect(engine.requests).toHaveLength(2)
   })
@@ -126,7 +130,7 @@ describe('an environment server', () => {
     engine.troubles.push('hang')
     const turns: Turn[] = []
     const waiting = pool.run(episode(0), { signal: never, onTurn: (turn) => turns.push(turn) })
-    await expect.poll(() => engine.requests.length, { timeout: 15_000 }).toBe(1)
+    await expect.poll(() => engine.requests.length).toBe(1)
     // Probes have told the pool whom it talks to.
     await new Promise((resolve) => setTimeout(resolve, 1200))
     await first.dispose()
