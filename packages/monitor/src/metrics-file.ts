@@ -2,9 +2,14 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeF
 import { dirname } from 'node:path'
 import { TrilithonError } from '@trilithon/core'
 
+type Values = Readonly<Record<string, unknown>>
+type Keeps = (step: number, values: Values) => boolean
+
 /** Lines of JSON, one per event of a run, each beginning with its step. What was written is in the file when a call returns. */
 export class MetricsFile {
   readonly #path: string
+  /** Steps whose evaluation is from before. */
+  readonly #evaluated = new Set<number>()
 
   constructor(path: string) {
     this.#path = path
@@ -14,28 +19,49 @@ export class MetricsFile {
    * Before a run goes on: drops the lines that `keeps` refuses and what is not a whole line, so that steps that come again have one line in the end. Throws
    * `OUTPUT_UNUSABLE`.
    */
-  cut(keeps: (step: number, values: Readonly<Record<string, unknown>>) => boolean): void {
-    this.#guard(() => {
-      if (!existsSync(this.#path)) return
-      const kept = readFileSync(this.#path, 'utf8')
-        .split('\n')
-        .filter((line) => {
-          const values = parseLine(line)
-          return values !== undefined && keeps(values.step, values)
-        })
-      writeFileSync(`${this.#path}.writing`, kept.map((line) => `${line}\n`).join(''))
-      renameSync(`${this.#path}.writing`, this.#path)
+  cut(keeps: Keeps): void {
+    this.#guard(() => this.#rewrite(keeps))
+  }
+
+  /**
+   * Before a run goes on with `firstStep`: drops what comes again. Evaluations before that step stay, and so does one of the weights that it goes on with; the one that is
+   * made anew takes the place of the one that is there. Throws `OUTPUT_UNUSABLE`.
+   */
+  goOn(firstStep: number): void {
+    this.cut((step, values) => {
+      const isKept = step < firstStep || (step === firstStep && firstStep > 0 && isEvaluation(values))
+      if (isKept && isEvaluation(values)) this.#evaluated.add(step)
+      return isKept
     })
   }
 
   /** Throws `OUTPUT_UNUSABLE`. */
   append(step: number, values: Readonly<Record<string, unknown>>): void {
-    this.#guard(() => appendFileSync(this.#path, `${JSON.stringify({ step, ...values })}\n`))
+    const line = `${JSON.stringify({ step, ...values })}\n`
+    const isAnew = this.#evaluated.has(step) && isEvaluation(values)
+    const isBefore = (other: Values) => evaluations(other).some((key) => key in values)
+    this.#guard(() => {
+      if (isAnew && existsSync(this.#path)) this.#rewrite((at, other) => at !== step || !isBefore(other), line)
+      else appendFileSync(this.#path, line)
+    })
   }
 
   /** Makes the folder of the file. Throws `OUTPUT_UNUSABLE`. */
   makeFolder(): void {
     this.#guard(() => mkdirSync(dirname(this.#path), { recursive: true }))
+  }
+
+  /** Whoever reads it meanwhile sees the file as it was or as it is. */
+  #rewrite(keeps: Keeps, more = ''): void {
+    if (!existsSync(this.#path)) return
+    const kept = readFileSync(this.#path, 'utf8')
+      .split('\n')
+      .filter((line) => {
+        const values = parseLine(line)
+        return values !== undefined && keeps(values.step, values)
+      })
+    writeFileSync(`${this.#path}.writing`, `${kept.map((line) => `${line}\n`).join('')}${more}`)
+    renameSync(`${this.#path}.writing`, this.#path)
   }
 
   #guard(write: () => void): void {
@@ -50,6 +76,10 @@ export class MetricsFile {
     }
   }
 }
+
+const evaluations = (values: Values): string[] => Object.keys(values).filter((key) => key.startsWith('eval/'))
+
+const isEvaluation = (values: Values): boolean => evaluations(values).length > 0
 
 /** The values of a line of metrics; undefined for a line that is cut off or another's. */
 export function parseLine(line: string): ({ readonly step: number } & Readonly<Record<string, unknown>>) | undefined {

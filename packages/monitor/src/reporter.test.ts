@@ -108,6 +108,32 @@ describe('a step', () => {
     ])
   })
 
+  it('that is evaluated anew after a resume has the new evaluation, and keeps those of other environments and steps', () => {
+    const evaluation = (number: number, name: string, reward: number) => step(number, { [`eval/${name}/avg@1`]: reward })
+    const first = make().reporter
+    for (const number of [0, 1, 2]) first.report(step(number))
+    first.report(evaluation(1, 'x', 0.1))
+    first.report(evaluation(2, 'x', 0.2))
+    first.report(evaluation(2, 'y', 0.3))
+    const second = make({ firstStep: 2 }).reporter
+    const rewards = () => lines().map((line) => [line.step, line['eval/x/avg@1'] ?? line['eval/y/avg@1'] ?? 'trained'])
+    // Nothing is lost before the new one is there.
+    expect(rewards()).toHaveLength(5)
+    second.report(evaluation(2, 'x', 0.9))
+    for (const number of [2, 3]) second.report(step(number))
+    second.report(evaluation(4, 'x', 0.4))
+    expect(rewards()).toEqual([
+      [0, 'trained'],
+      [1, 'trained'],
+      [1, 0.1],
+      [2, 0.3],
+      [2, 0.9],
+      [2, 'trained'],
+      [3, 'trained'],
+      [4, 0.4],
+    ])
+  })
+
   it('leaves out what JSON has no word for', () => {
     make().reporter.report(step(0, { loss: Number.NaN, lag: 1 }))
     expect(lines()).toEqual([{ step: 0, lag: 1 }])

@@ -19,7 +19,7 @@ export interface ReporterOptions {
   readonly log: Logger
   /** Lines as JSON of `log` instead of text. */
   readonly json: boolean
-  /** The first step that is to come. Lines of it and of later ones, from before a resume, are dropped; an evaluation of it stays. */
+  /** The first step that is to come. Lines of it and of later ones, from before a resume, are dropped; an evaluation of it stays until it is made anew. */
   readonly firstStep?: number
   /** By default `process`, where a launcher that listens has started it: see `launchedVariable`. */
   readonly parent?: ParentChannel | null
@@ -56,7 +56,7 @@ export function createReporter(options: ReporterOptions): Reporter {
   const parent = options.parent === undefined ? launchingParent() : options.parent
   const metrics = file === null ? null : new MetricsFile(file)
   metrics?.makeFolder()
-  metrics?.cut((step, values) => step < firstStep || (step === firstStep && firstStep > 0 && isEvaluation(values)))
+  metrics?.goOn(firstStep)
   const isChild = () => parent?.connected === true && parent.send !== undefined
   const block = output.isTTY === true && !json && !isChild() ? new LiveBlock({ output }) : null
   const sending = new Set<Promise<void>>()
@@ -161,10 +161,6 @@ class StateClock {
     this.#spent.set(this.state, (this.#spent.get(this.state) ?? 0) + nowMs - this.#sinceMs)
     this.#sinceMs = nowMs
   }
-}
-
-function isEvaluation(values: Readonly<Record<string, unknown>>): boolean {
-  return Object.keys(values).some((key) => key.startsWith('eval/'))
 }
 
 /** JSON has no NaN: a value that is not finite is left out of the file. */

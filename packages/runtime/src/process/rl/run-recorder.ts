@@ -25,8 +25,7 @@ export class RunRecorder {
   constructor({ path, state, firstStep }: RunRecorderOptions) {
     this.#file = new MetricsFile(path)
     this.#state = state
-    // Steps that come again have one line in the end; an evaluation of the version that the run resumes with stays.
-    this.#file.cut((step, values) => step < firstStep || (step === firstStep && Object.keys(values).some((key) => key.startsWith('eval/'))))
+    this.#file.goOn(firstStep)
     const isGoingOn = firstStep > 0 && existsSync(path)
     this.#secondsBefore = isGoingOn ? lastTime(path) : 0
   }
