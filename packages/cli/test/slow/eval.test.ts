@@ -112,6 +112,36 @@ describe('eval', () => {
     expect(existsSync(join(path, 'evaluation.json'))).toBe(false)
   })
 
+  it('of a file beside the configuration is named after it', { timeout: 30_000 }, async () => {
+    const written = readFileSync(join(folder, 'rl.toml'), 'utf8')
+    const local = written.replace('[[orchestrator.eval.env]]\nid = "reverse-text"', '[[orchestrator.eval.env]]\nid = "./halves.mjs"')
+    expect(local).not.toBe(written)
+    writeFileSync(join(folder, 'local.toml'), local)
+    const argv = ['eval', '@', 'local.toml', '--checkpoint', 'model', '--orchestrator.eval.num-examples', '3']
+    const missing = await call(argv)
+    expect([missing.status, missing.out]).toEqual([2, ''])
+    expect(missing.err).toMatch(/^ENVIRONMENT_INVALID.*eval\.env\.0\.id\n.*there is no file .*halves\.mjs/)
+    writeFileSync(
+      join(folder, 'halves.mjs'),
+      `import { defineEnvironment } from '@trilithon/environments'
+import { z } from 'zod'
+export default defineEnvironment({
+  name: 'x',
+  args: z.strictObject({}),
+  dataset: () => ({ size: { train: 1, eval: 3 }, task: ({ index }) => ({ index }) }),
+  episode: async ({ model }) => (await model.turn('abcd=')).text,
+  score: () => 0.5,
+})
+`,
+    )
+    const { status, out, err } = await call(argv)
+    expect([status, err]).toEqual([0, ''])
+    expect(out).toMatch(/^halves {2}avg@2 0\.5000 .*\(3 tasks, 0 errors, /)
+    const path = join(folder, 'out', 'evaluations', 'model')
+    expect(existsSync(join(path, 'run_default', 'rollouts', 'step_0', 'eval_rollouts_halves.jsonl'))).toBe(true)
+    expect(existsSync(join(path, 'logs', 'envs', 'eval', 'halves', 'env_worker_0.log'))).toBe(true)
+  })
+
   it('ends by Ctrl-C', { timeout: 30_000 }, async () => {
     const ended = await call(['eval', '@', 'rl.toml', '--checkpoint', 'model', '--orchestrator.eval.num-examples', '1000'], 1500)
     expect(ended).toMatchObject({ status: 130, out: '' })

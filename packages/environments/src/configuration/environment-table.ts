@@ -6,7 +6,12 @@ export const EnvironmentWorkers = z.union([z.int().min(1), z.literal('auto')]).d
 /** What is said of every environment: in training, in an evaluation and by the stand-alone server. */
 export const EnvironmentTable = z.strictObject({
   id: z.string().min(1).default('reverse-text').describe('Built-in name, package, or path of a module; `name@version` picks a version.'),
-  name: z.string().min(1).nullable().default(null).describe('Name in metrics and logs; null takes the id without its version.'),
+  name: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Name in metrics and logs, without slashes; null takes the id without its version, of a path the name of the file.'),
   args: z.record(z.string(), z.json()).default({}).describe('Arguments that the environment itself defines.'),
   extra_env_kwargs: z.record(z.string(), z.json()).default({}).describe('Further settings handed to the environment as they are.'),
   address: z.string().min(1).nullable().default(null).describe('Address of an environment server that already runs; null starts one.'),

@@ -4,5 +4,7 @@
  * @module
  */
 export { type EnvironmentServerConfiguration, envServerRoot } from './env-server-root.ts'
+export { environmentFileProblem } from './environment-file.ts'
+export { environmentFileName, environmentName, type NamedEnvironment, unsafeEnvironmentName } from './environment-name.ts'
 export { EnvironmentTable, EnvironmentWorkers } from './environment-table.ts'
 export { environmentReadKeys } from './read-keys.ts'

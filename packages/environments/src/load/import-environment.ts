@@ -1,28 +1,26 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { environmentFileProblem } from '../configuration/environment-file.ts'
+import { isEnvironmentPath } from '../configuration/environment-name.ts'
 import { environmentInvalid } from './environment-invalid.ts'
 
 /** The default export of a module by path, or of an installed package. Throws `ENVIRONMENT_INVALID`. */
 export async function importEnvironment(id: string, bare: string, workingDirectory: string): Promise<unknown> {
-  const file = isPath(id) ? fileOf(id, workingDirectory) : entryOf(id, bare, workingDirectory)
+  const file = isEnvironmentPath(id) ? fileOf(id, workingDirectory) : entryOf(id, bare, workingDirectory)
   try {
     const module: { default?: unknown } = await import(pathToFileURL(file).href)
     return module.default
   } catch (cause) {
     const reason = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause)
-    throw environmentInvalid(id, `it failed while it was imported: ${reason}`, 'Correct the module; its log has the stack.', cause)
+    throw environmentInvalid(id, `it failed while it was imported: ${reason}`, 'Correct the module.', cause)
   }
-}
-
-function isPath(id: string): boolean {
-  return /^\.{0,2}\//.test(id) || /\.[cm]?[jt]s$/.test(id)
 }
 
 function fileOf(id: string, workingDirectory: string): string {
   const file = resolve(workingDirectory, id)
-  if (/\.[cm]?ts$/.test(file)) throw environmentInvalid(id, 'Node runs no TypeScript', 'Compile it, and name the .js or .mjs file.')
-  if (!existsSync(file)) throw environmentInvalid(id, `there is no file ${file}`, 'Paths are relative to the working directory.')
+  const problem = environmentFileProblem(id, workingDirectory)
+  if (problem !== undefined) throw problem
   return statSync(file).isDirectory() ? packageEntry(id, file) : file
 }
 

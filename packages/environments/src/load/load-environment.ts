@@ -1,4 +1,5 @@
 import { alphabetSortEnvironment } from '../alphabet-sort/alphabet-sort.ts'
+import { environmentName, withoutVersion } from '../configuration/environment-name.ts'
 import {
   type AnyEnvironment,
   type EnvironmentDataset,
@@ -41,7 +42,7 @@ export const builtInEnvironments: readonly string[] = Object.keys(builtIn)
 export async function loadEnvironment({ id, name, args, settings, workingDirectory }: LoadEnvironmentOptions): Promise<LoadedEnvironment> {
   const bare = withoutVersion(id)
   const exported = builtIn[bare] ?? (await importEnvironment(id, bare, workingDirectory))
-  return prepareEnvironment(exported, { id, name: name ?? bare, args, settings })
+  return prepareEnvironment(exported, { id, name: environmentName({ id, name }), args, settings })
 }
 
 /** Checks what a module exports and makes its dataset. Throws `ENVIRONMENT_INVALID` that lists everything that is wrong. */
@@ -142,10 +143,4 @@ function definitionFaults(value: unknown): string[] {
   for (const [key, member] of Object.entries({ dataset, episode, score }))
     if (typeof member !== 'function') faults.push(`\`${key}\` is no function`)
   return faults
-}
-
-/** `name@version` without its version; a scope keeps its `@`. */
-export function withoutVersion(id: string): string {
-  const at = id.indexOf('@', 1)
-  return at === -1 || /^[./]/.test(id) ? id : id.slice(0, at)
 }

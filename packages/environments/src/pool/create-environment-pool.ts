@@ -1,6 +1,6 @@
+import { environmentName } from '../configuration/environment-name.ts'
 import { describeFailure, EpisodeFailure } from '../episode/episode-failure.ts'
 import type { EpisodeOutput } from '../episode/run-episodes.ts'
-import { withoutVersion } from '../load/load-environment.ts'
 import type { FinalMessage, RunMessage } from '../protocol/messages.ts'
 import type { Backend } from './backend.ts'
 import type { EnvironmentPool, EnvironmentPoolOptions, EpisodeRequest, EpisodeResult, RunOptions } from './environment-pool.ts'
@@ -15,7 +15,7 @@ import { WorkerSet } from './worker-set.ts'
  */
 export async function createEnvironmentPool(options: EnvironmentPoolOptions): Promise<EnvironmentPool> {
   const { id, name, args = {}, settings = {}, address = null, log, startTimeoutS = 600, workingDirectory = process.cwd() } = options
-  const shownName = name ?? withoutVersion(id)
+  const shownName = environmentName({ id, name })
   const ownLog = log.child({ environment: shownName })
   const backend: Backend =
     address === null

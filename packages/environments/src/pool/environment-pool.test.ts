@@ -95,7 +95,7 @@ describe('a pool', () => {
 
   it('runs an episode in another process and streams its turns', async () => {
     engine.options = { experts: { layers: 2, topK: 2 } }
-    expect([pool.name, pool.tasks, pool.evalTasks, pool.scoring]).toEqual(['./scripted-environment.mjs', null, 8, 'rollout'])
+    expect([pool.name, pool.tasks, pool.evalTasks, pool.scoring]).toEqual(['scripted-environment', null, 8, 'rollout'])
     const seen: Turn[] = []
     const result = await pool.run(episode(of('twice'), { wantsRoutedExperts: true, samplingSeed: 11 }), {
       signal: never,

@@ -146,7 +146,7 @@ export interface WorkerDeath {
 export interface EnvironmentPoolOptions {
   /** Built-in name, package (`name@version` picks one that is installed), or path of a module. */
   readonly id: string
-  /** In logs and results; null takes the id without its version. */
+  /** In logs and results; null takes the id without its version, of a path the name of the file. */
   readonly name?: string | null
   readonly args?: Readonly<Record<string, unknown>>
   /** `extra_env_kwargs` of the configuration. */

@@ -160,7 +160,7 @@ export class WorkerProcess {
         }, startTimeoutMs)
         this.#child.once('message', (message: WorkerMessage) => {
           if (message.kind === 'ready') resolve()
-          else reject(revive(message.error))
+          else reject(revive(message.error, logFolder === null ? null : join(logFolder, logName(index))))
         })
         void this.ended.then((reason) => reject(failed(reason)))
         this.#child.send(setup, (error) => {
@@ -202,6 +202,8 @@ function openLog({ logFolder, index }: WorkerProcessOptions): number | 'ignore' 
   return openSync(join(logFolder, logName(index)), 'a')
 }
 
-function revive({ code, message, path, hint }: Extract<WorkerMessage, { kind: 'failed' }>['error']): TrilithonError {
-  return new TrilithonError(code as ErrorCode, message, { path, hint })
+/** The stack of what was thrown is in the log of the worker. */
+function revive({ code, message, path, hint }: Extract<WorkerMessage, { kind: 'failed' }>['error'], log: string | null): TrilithonError {
+  const hints = [...(hint === undefined ? [] : [hint]), ...(log === null ? [] : [`The log of the worker: ${log}.`])]
+  return new TrilithonError(code as ErrorCode, message, { path, ...(hints.length === 0 ? {} : { hint: hints.join(' ') }) })
 }

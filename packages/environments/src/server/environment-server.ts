@@ -1,7 +1,7 @@
 import { TrilithonError } from '@trilithon/core'
 import { Router } from 'zeromq'
+import { environmentName } from '../configuration/environment-name.ts'
 import { describeFailure } from '../episode/episode-failure.ts'
-import { withoutVersion } from '../load/load-environment.ts'
 import type { EnvironmentPoolOptions, PoolStats } from '../pool/environment-pool.ts'
 import { WorkerSet } from '../pool/worker-set.ts'
 import { type DescriptionMessage, type FinalMessage, inputsOf, type RequestMessage, type RunMessage } from '../protocol/messages.ts'
@@ -46,7 +46,7 @@ export async function startEnvironmentServer(options: EnvironmentServerOptions):
   try {
     await bind(router, options.address)
     workers = await WorkerSet.start({
-      environment: { id, name: name ?? withoutVersion(id), args, settings, workingDirectory },
+      environment: { id, name: environmentName({ id, name }), args, settings, workingDirectory },
       workers: options.workers,
       entry: options.workerEntry,
       logFolder: options.logFolder ?? null,

@@ -1,3 +1,4 @@
+import { environmentFileName } from '@trilithon/environments/configuration'
 import type { FinishedEpisode } from '../dispatch/group-plan.ts'
 import type { BatchRollout } from '../metrics/batch-metrics.ts'
 
@@ -23,6 +24,9 @@ export interface EvalEpisode extends FinishedEpisode {
   readonly taskIndex: number
   readonly groupVersion: number
 }
+
+/** File of the records of an evaluation, beside the batch of its step. */
+export const evalRecordsFile = (environment: string): string => `eval_rollouts_${environmentFileName(environment)}.jsonl`
 
 /** One line of `eval_rollouts_<env>.jsonl`. */
 export function evalRecord({ rolloutId, groupId, taskIndex, groupVersion, result }: EvalEpisode, environment: string, step: number) {

@@ -89,7 +89,7 @@ export class TrainSink {
     return {
       ...{ id, kind: 'train', environment, taskIndex: task.index, size: groupSize },
       finished: (episode, { version, isLast }) => {
-        const rollout = this.#arrive(episode, environment.name)
+        const rollout = this.#arrive(episode, environment)
         if (rollout !== undefined) open.rollouts.push(rollout)
         if (!isLast) return
         this.#open.delete(id)
@@ -132,19 +132,19 @@ export class TrainSink {
     })
   }
 
-  #arrive({ rolloutId, result }: FinishedEpisode, environment: string): Arrived | undefined {
+  #arrive({ rolloutId, result }: FinishedEpisode, environment: GroupPlan['environment']): Arrived | undefined {
     const counts = this.#counts
     counts.arrived++
     const error = errorOf(result)
     if (error !== undefined) {
       counts.errored++
       count(counts.errors, error.type)
-      count(counts.erroredByEnvironment, environment)
+      count(counts.erroredByEnvironment, environment.name)
       this.#options.log.debug('episode failed', { rollout: rolloutId, ...error })
       this.#refuseFailing(environment, error)
       return undefined
     }
-    this.#failing.delete(environment)
+    this.#failing.delete(environment.name)
     // A turn that sampled nothing and was not continued has nothing to train.
     const samples = buildSamples(result.turns).filter(({ oldest }) => oldest < Number.POSITIVE_INFINITY)
     return {
@@ -156,20 +156,20 @@ export class TrainSink {
   }
 
   /** Throws `ENVIRONMENT_INVALID` where nothing but failures comes from an environment, `ENGINE_FAILED` where its engines have been away for long. */
-  #refuseFailing(environment: string, { type, message }: { readonly type: string; readonly message: string }): void {
+  #refuseFailing({ name, logs }: GroupPlan['environment'], { type, message }: { readonly type: string; readonly message: string }): void {
     const { errorLimit } = this.#options
     const isEngine = type.startsWith('Engine')
-    const own = this.#failing.get(environment) ?? { environment: 0, engine: 0 }
+    const own = this.#failing.get(name) ?? { environment: 0, engine: 0 }
     own[isEngine ? 'engine' : 'environment']++
-    this.#failing.set(environment, own)
+    this.#failing.set(name, own)
     if (own.environment < errorLimit && own.engine < outageLimit * errorLimit) return
     const count = isEngine ? own.engine : own.environment
     throw new TrilithonError(
       isEngine ? 'ENGINE_FAILED' : 'ENVIRONMENT_INVALID',
-      `The last ${count} episodes of ${environment} all failed; the last one: ${type}: ${message}`,
+      `The last ${count} episodes of ${name} all failed; the last one: ${type}: ${message}`,
       {
         path: isEngine ? 'orchestrator.student.client' : 'orchestrator.train.env',
-        hint: isEngine ? 'Look into the log of the engine.' : 'Look into the logs of its workers.',
+        hint: isEngine ? 'Look into the log of the engine.' : `Look into ${logs ?? 'the logs of its workers'}.`,
       },
     )
   }

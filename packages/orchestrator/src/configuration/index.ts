@@ -3,8 +3,8 @@
  *
  * @module
  */
+export { environmentProblems } from './environment-problems.ts'
 export { orchestratorRoot } from './orchestrator-root.ts'
-export { environmentName } from './orchestrator-rules.ts'
 export type { OrchestratorConfiguration } from './orchestrator-schema.ts'
 export { orchestratorReadKeys } from './read-keys.ts'
 export { rendererOf } from './renderer-of.ts'

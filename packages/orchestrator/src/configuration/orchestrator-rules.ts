@@ -1,4 +1,5 @@
 import type { CheckProblem, ConfigurationNotice, IsGiven } from '@trilithon/core'
+import { environmentFileName, environmentName, type NamedEnvironment, unsafeEnvironmentName } from '@trilithon/environments/configuration'
 import { inflightOf } from './orchestrator-derive.ts'
 import type { OrchestratorConfiguration } from './orchestrator-schema.ts'
 import { isVisionModel } from './plugin-keys.ts'
@@ -130,31 +131,32 @@ function* concurrencyRules(config: OrchestratorConfiguration): Iterable<CheckPro
     }
 }
 
-interface NamedEnvironment {
-  readonly id: string
-  readonly name: string | null
+interface RatedEnvironment extends NamedEnvironment {
   readonly ratio: number | null
 }
 
-/** Name of an environment in metrics and logs. */
-export function environmentName({ id, name }: Pick<NamedEnvironment, 'id' | 'name'>): string {
-  return name ?? id.split('@')[0] ?? id
-}
-
-function* environmentRules(path: string, environments: readonly NamedEnvironment[]): Iterable<CheckProblem> {
+function* environmentRules(path: string, environments: readonly RatedEnvironment[]): Iterable<CheckProblem> {
   const first = new Map<string, number>()
   for (const [index, environment] of environments.entries()) {
     const name = environmentName(environment)
-    const at = `${path}.${index}.${environment.name === null ? 'id' : 'name'}`
-    const earlier = first.get(name)
+    const at = `${path}.${index}.${environment.name == null ? 'id' : 'name'}`
+    // Two that differ by a slash alone would write into the same files.
+    const earlier = first.get(environmentFileName(name))
+    const unsafe = unsafeEnvironmentName(environment)
     if (name === 'all') yield { message: 'The name "all" stands for all environments together', path: at, hint: 'Choose another name.' }
+    else if (unsafe !== undefined)
+      yield {
+        message: `The name ${JSON.stringify(name)} ${unsafe}, and names of environments are names of files`,
+        path: at,
+        hint: environment.name == null ? 'Give the environment a name.' : 'Choose a name of letters, digits, dots, dashes and underscores.',
+      }
     else if (earlier !== undefined)
       yield {
         message: `Two environments have the name "${name}"`,
         path: at,
         hint: `Give one of them a name; the other is ${path}.${earlier}.`,
       }
-    else first.set(name, index)
+    else first.set(environmentFileName(name), index)
   }
   const missing = environments.findIndex(({ ratio }) => ratio === null)
   if (missing !== -1 && environments.some(({ ratio }) => ratio !== null))

@@ -14,6 +14,8 @@ export interface EpisodeEnvironment {
   readonly maxSeqLen: number
   /** Milliseconds after which an episode has lost its engine, all of its retries counted; null: never. */
   readonly leaseMs: number | null
+  /** Where its workers write what went wrong; left out where nobody knows. */
+  readonly logs?: string
 }
 
 /** An episode that ended by itself, with or without an error. */

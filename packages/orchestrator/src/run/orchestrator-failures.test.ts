@@ -134,10 +134,16 @@ describe('a failure anywhere ends the run with its cause', () => {
   })
 
   it('an environment of which every episode fails', async () => {
-    const made = world({ pool: { episode: () => ({ ms: 10, error: { type: 'TypeError', message: 'x is not a function' } }) } })
+    const made = world({
+      pool: { episode: () => ({ ms: 10, error: { type: 'TypeError', message: 'x is not a function' } }) },
+      change: ({ train }) => ({
+        train: train.map((one) => ({ ...one, environment: { ...one.environment, logs: '/out/logs/envs/train/fake/env_worker_*.log' } })),
+      }),
+    })
     await expect(made.run()).rejects.toMatchObject({
       code: 'ENVIRONMENT_INVALID',
       message: expect.stringContaining('TypeError: x is not a function'),
+      hint: 'Look into /out/logs/envs/train/fake/env_worker_*.log.',
     })
     expect(made.pool.requests.length).toBeLessThan(70)
   })

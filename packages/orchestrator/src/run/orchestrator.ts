@@ -1,5 +1,5 @@
 import { invariant, type PolicyVersion, TrilithonError } from '@trilithon/core'
-import { trainRecord } from '../batch/rollout-record.ts'
+import { evalRecordsFile, trainRecord } from '../batch/rollout-record.ts'
 import { samplesOf, type TrainRollout } from '../batch/train-rollout.ts'
 import { TrainSink } from '../batch/train-sink.ts'
 import { AdaptiveConcurrency } from '../concurrency/adaptive-concurrency.ts'
@@ -378,7 +378,7 @@ export class Orchestrator {
   #evaluated({ step, environment, values, records }: EvalResult): void {
     this.#parts.report({ kind: 'step', role: 'orchestrator', step, values })
     const saving = this.#parts.files
-      .saveRecords(step, `eval_rollouts_${environment}.jsonl`, records)
+      .saveRecords(step, evalRecordsFile(environment), records)
       .catch((reason: unknown) => {
         this.#saveFailure ??= { reason }
       })

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import type { Logger } from '@trilithon/core'
 import { createEnvironmentPool, type EnvironmentPool, type EpisodeSampling } from '@trilithon/environments'
+import { environmentFileName, environmentName } from '@trilithon/environments/configuration'
 import { createAdvantage } from '../advantage/create-advantage.ts'
-import { environmentName } from '../configuration/orchestrator-rules.ts'
 import type { OrchestratorConfiguration } from '../configuration/orchestrator-schema.ts'
 import type { EpisodeEnvironment } from '../dispatch/group-plan.ts'
 import { environmentWorkerEntry } from '../environment-worker/entry.ts'
@@ -56,6 +56,7 @@ async function open(
   const { student, renderer } = config
   const name = environmentName(table)
   const { vf_level, log_data } = config.log
+  const logFolder = join(orchestratorFolders(outputFolder).run, 'logs', 'envs', split, environmentFileName(name))
   const pool = await createEnvironmentPool({
     ...{ id: table.id, name, args: table.args, settings: table.extra_env_kwargs, address: table.address, workingDirectory, log },
     workers: typeof table.num_workers === 'number' ? table.num_workers : 1,
@@ -64,13 +65,13 @@ async function open(
     ...{ timeoutS: table.timeout, maxRetries: table.max_retries, maxTotalCompletionTokens: table.max_total_completion_tokens },
     stateColumns: table.state_columns,
     client: { timeoutS: student.client.timeout, connectTimeoutS: student.client.connect_timeout },
-    logFolder: join(orchestratorFolders(outputFolder).run, 'logs', 'envs', split, name),
-    ...{ logLevel: logLevelOf(vf_level), logsData: log_data },
+    ...{ logFolder, logLevel: logLevelOf(vf_level), logsData: log_data },
   })
   onPool(pool)
   log.info('environment ready', { environment: name, split, tasks: split === 'train' ? pool.tasks : pool.evalTasks, scoring: pool.scoring })
   const leaseMs = table.timeout === null ? null : table.timeout * 1000 * (table.max_retries + 1) + leaseMarginMs
-  return { name, pool, split, sampling, maxSeqLen: config.seq_len, leaseMs }
+  const logs = table.address === null ? join(logFolder, 'env_worker_*.log') : `the logs of the server at ${table.address}`
+  return { name, pool, split, sampling, maxSeqLen: config.seq_len, leaseMs, logs }
 }
 
 /** Our four levels of prime-rl's. */

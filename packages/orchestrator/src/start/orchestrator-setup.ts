@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { TrilithonError } from '@trilithon/core'
+import { combineProblems, TrilithonError } from '@trilithon/core'
 import { prepareOutputFolder } from '@trilithon/monitor'
 import { lastShippedStep, readProgress, rolloutFiles, rolloutStepFolder } from '@trilithon/transport'
+import { environmentProblems } from '../configuration/environment-problems.ts'
 import type { OrchestratorConfiguration } from '../configuration/orchestrator-schema.ts'
 import type { Progress } from '../progress/progress.ts'
 import { findProgress } from '../progress/resume.ts'
@@ -36,13 +37,15 @@ export const orchestratorFolders = (outputFolder: string) => ({
 })
 
 /**
- * Finds what the orchestrator needs and makes its folder ready. Throws `MODEL_NOT_FOUND`, `MODEL_CONFIG_INVALID`, `FEATURE_UNAVAILABLE`, `RESUME_IMPOSSIBLE` and
+ * Finds what the orchestrator needs and makes its folder ready. Throws `ENVIRONMENT_INVALID`, `MODEL_NOT_FOUND`, `MODEL_CONFIG_INVALID`, `FEATURE_UNAVAILABLE`, `RESUME_IMPOSSIBLE` and
  * `OUTPUT_UNUSABLE`; then nothing has been changed.
  */
 export async function prepareOrchestrator({ config, workingDirectory, environment }: OrchestratorPlanOptions): Promise<OrchestratorSetup> {
   // Models bring the native addon; nothing but a start loads it.
   const { parseModelConfig, resolveModelFolder } = await import('@trilithon/models')
   refuseUnavailable(config)
+  const problems = environmentProblems(config, workingDirectory)
+  if (problems.length > 0) throw combineProblems(problems)
   const where = { workingDirectory, environment }
   const { model } = config.student
   const modelFolder = resolveModelFolder(model.name, { ...where, file: 'config.json', path: 'student.model.name' })

@@ -3,6 +3,7 @@ import { type Logger, type Router, TrilithonError } from '@trilithon/core'
 import type { EnvironmentPool } from '@trilithon/environments'
 import { createReporter, type PlainError, type Reporter, type ViewOutput } from '@trilithon/monitor'
 import { holdVersion, openRolloutSender, versionFolder, watchVersions } from '@trilithon/transport'
+import { evalRecordsFile } from '../batch/rollout-record.ts'
 import { Dispatcher, type RequestFacts } from '../dispatch/dispatcher.ts'
 import type { EvalResult } from '../evals/eval-runs.ts'
 import { runEvaluation } from '../evals/run-evaluation.ts'
@@ -117,7 +118,7 @@ export async function runOrchestratorEvaluation(options: EvaluationStartOptions)
     const files = createRunFiles(outputFolder, null)
     for (const { environment, values, records } of results) {
       reporter.report({ kind: 'step', role, step, values })
-      await files.saveRecords(step, `eval_rollouts_${environment}.jsonl`, records)
+      await files.saveRecords(step, evalRecordsFile(environment), records)
     }
   })
   return results

@@ -72,6 +72,7 @@ describe('before a start', () => {
       'FEATURE_UNAVAILABLE',
       'student.client.extra_headers_from_state.X-A',
     ],
+    ['a file of an environment that is not there', { train: { env: [{ id: './absent.mjs' }] } }, 'ENVIRONMENT_INVALID', 'train.env.0.id'],
     ['a step that was never there', { ckpt: { resume_step: 4 } }, 'RESUME_IMPOSSIBLE', 'ckpt.resume_step'],
   ])('refuses %s', async (_, given, code, path) => {
     const error = await prepare(given).then(
@@ -80,6 +81,10 @@ describe('before a start', () => {
     )
     expect(TrilithonError.is(error)).toBe(true)
     expect(error).toMatchObject({ code, path })
+  })
+
+  it('leaves files of an environment to the server that has them', async () => {
+    await expect(prepare({ train: { env: [{ id: './absent.mjs', address: 'tcp://a:1' }] } })).resolves.toMatchObject({ vocabSize: 20 })
   })
 
   it('refuses the folder of another run', async () => {

@@ -150,12 +150,13 @@ describe('before anything starts', () => {
     server = createServer()
     await new Promise<void>((resolve) => server?.listen({ host: '127.0.0.1', port: 18473 }, () => resolve()))
     checkpoint(5, 'trainer')
-    const { problem } = await run(['--deployment.num-train-gpus', '2'])
+    const { problem } = await run(['--deployment.num-train-gpus', '2', '--orchestrator.eval.env', '[{ "id": "./missing.mjs" }]'])
     expect(problem).toMatchObject({
       code: 'CONFIG_INVALID',
       exitStatus: 2,
       problems: [
         { code: 'PORT_IN_USE', path: 'inference.server.port', message: expect.stringContaining('18473') },
+        { code: 'ENVIRONMENT_INVALID', path: 'orchestrator.eval.env.0.id', message: expect.stringContaining('missing.mjs') },
         { code: 'FEATURE_UNAVAILABLE', path: 'deployment.num_train_gpus' },
         { code: 'OUTPUT_UNUSABLE', hint: expect.stringContaining('--clean-output-dir') },
       ],

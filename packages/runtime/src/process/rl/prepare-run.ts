@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { combineProblems, rolloutPorts, TrilithonError } from '@trilithon/core'
 import { type OutputFolderOptions, prepareOutputFolder, unusableOutput } from '@trilithon/monitor'
+import { environmentProblems } from '@trilithon/orchestrator/configuration'
 import type { RlConfiguration } from '../../roots/rl-configuration.ts'
 import { busyPorts } from './check-ports.ts'
 import { enginePorts } from './plan-roles.ts'
@@ -29,8 +30,8 @@ export interface PreparedRun {
 }
 
 /**
- * Looks at everything that would stop the run, reports all of it at once, and then makes the output folder ready. Throws `PORT_IN_USE`, `FEATURE_UNAVAILABLE`, `OUTPUT_UNUSABLE`,
- * `RESUME_IMPOSSIBLE`, or several of them as `CONFIG_INVALID`; then nothing has been changed.
+ * Looks at everything that would stop the run, reports all of it at once, and then makes the output folder ready. Throws `PORT_IN_USE`, `ENVIRONMENT_INVALID`, `FEATURE_UNAVAILABLE`,
+ * `OUTPUT_UNUSABLE`, `RESUME_IMPOSSIBLE`, or several of them as `CONFIG_INVALID`; then nothing has been changed.
  */
 export async function prepareRun({ config, workingDirectory, environment, problems: known = [] }: PrepareRunOptions): Promise<PreparedRun> {
   const folder = resolve(workingDirectory, config.output_dir)
@@ -48,6 +49,7 @@ export async function prepareRun({ config, workingDirectory, environment, proble
     ...known,
     ...(await busyPorts(config.inference?.server.host ?? null, enginePorts(config))),
     ...(await busyRolloutPorts(config)),
+    ...environmentProblems(config.orchestrator, workingDirectory, 'orchestrator.'),
   ]
   const attempt = <T>(look: () => T): T | undefined => {
     try {
