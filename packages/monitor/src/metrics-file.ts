@@ -8,8 +8,8 @@ type Keeps = (step: number, values: Values) => boolean
 /** Lines of JSON, one per event of a run, each beginning with its step. What was written is in the file when a call returns. */
 export class MetricsFile {
   readonly #path: string
-  /** Steps whose evaluation is from before. */
-  readonly #evaluated = new Set<number>()
+  /** Steps with lines from before that may come again. */
+  readonly #before = new Set<number>()
 
   constructor(path: string) {
     this.#path = path
@@ -24,13 +24,14 @@ export class MetricsFile {
   }
 
   /**
-   * Before a run goes on with `firstStep`: drops what comes again. Evaluations before that step stay, and so does one of the weights that it goes on with; the one that is
-   * made anew takes the place of the one that is there. Throws `OUTPUT_UNUSABLE`.
+   * Before a run goes on with `firstStep`: drops what comes again. What may come again or not stays until it does: evaluations of the weights that it goes on with, and
+   * steps of the role `ahead`, which has done some of those to come. Throws `OUTPUT_UNUSABLE`.
    */
-  goOn(firstStep: number): void {
+  goOn(firstStep: number, { ahead }: { readonly ahead?: string } = {}): void {
     this.cut((step, values) => {
-      const isKept = step < firstStep || (step === firstStep && firstStep > 0 && isEvaluation(values))
-      if (isKept && isEvaluation(values)) this.#evaluated.add(step)
+      const isOpen = isEvaluation(values) ? step <= firstStep : step >= firstStep && ahead !== undefined && values.role === ahead
+      const isKept = step < firstStep || (firstStep > 0 && isOpen)
+      if (isKept && isOpen) this.#before.add(step)
       return isKept
     })
   }
@@ -38,10 +39,8 @@ export class MetricsFile {
   /** Throws `OUTPUT_UNUSABLE`. */
   append(step: number, values: Readonly<Record<string, unknown>>): void {
     const line = `${JSON.stringify({ step, ...values })}\n`
-    const isAnew = this.#evaluated.has(step) && isEvaluation(values)
-    const isBefore = (other: Values) => evaluations(other).some((key) => key in values)
     this.#guard(() => {
-      if (isAnew && existsSync(this.#path)) this.#rewrite((at, other) => at !== step || !isBefore(other), line)
+      if (this.#before.has(step) && existsSync(this.#path)) this.#rewrite((at, other) => at !== step || !isSame(other, values), line)
       else appendFileSync(this.#path, line)
     })
   }
@@ -80,6 +79,12 @@ export class MetricsFile {
 const evaluations = (values: Values): string[] => Object.keys(values).filter((key) => key.startsWith('eval/'))
 
 const isEvaluation = (values: Values): boolean => evaluations(values).length > 0
+
+/** Whether two lines of a step are of the same role, and of the same environment where they are evaluations. */
+function isSame(one: Values, other: Values): boolean {
+  if (one.role !== other.role || isEvaluation(one) !== isEvaluation(other)) return false
+  return !isEvaluation(one) || evaluations(one).some((key) => key in other)
+}
 
 /** The values of a line of metrics; undefined for a line that is cut off or another's. */
 export function parseLine(line: string): ({ readonly step: number } & Readonly<Record<string, unknown>>) | undefined {

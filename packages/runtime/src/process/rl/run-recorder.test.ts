@@ -24,6 +24,28 @@ const lines = () =>
 /** Of each role and kind, the steps that it has lines of. */
 const stepsOf = (role: string, key: string) => lines().flatMap((line) => (line.role === role && key in line ? [line.step] : []))
 
+it('a run that goes on keeps the lines of batches that were shipped for steps to come, and takes those that come again', () => {
+  const first = record(0)
+  for (const step of [0, 1, 2, 3, 4]) first('orchestrator', step, { 'reward/all/mean': step })
+  for (const step of [0, 1, 2]) first('trainer', step, { 'loss/mean': step })
+  first('orchestrator', 4, { 'eval/a/avg@1': 0.3 })
+  const second = record(2)
+  for (const step of [2, 3, 4, 5]) second('trainer', step, { 'loss/mean': 10 + step })
+  // Batch 4 had gone with its disk.
+  for (const step of [4, 5]) second('orchestrator', step, { 'reward/all/mean': 10 + step })
+  const rewards = lines().flatMap((line) => ('reward/all/mean' in line ? [[line.step, line['reward/all/mean']]] : []))
+  expect(rewards.sort()).toEqual([
+    [0, 0],
+    [1, 1],
+    [2, 2],
+    [3, 3],
+    [4, 14],
+    [5, 15],
+  ])
+  expect(lines().flatMap((line) => (line.role === 'trainer' ? [line['loss/mean']] : []))).toEqual([0, 1, 12, 13, 14, 15])
+  expect(stepsOf('orchestrator', 'eval/a/avg@1')).toEqual([])
+})
+
 it('a run that goes on has one line of each step, role and evaluation in the end', () => {
   const first = record(0)
   first('orchestrator', 0, { 'eval/a/avg@1': 0.1 })

@@ -25,7 +25,8 @@ export class RunRecorder {
   constructor({ path, state, firstStep }: RunRecorderOptions) {
     this.#file = new MetricsFile(path)
     this.#state = state
-    this.#file.goOn(firstStep)
+    // Batches that were shipped are not made again, and their lines do not come again.
+    this.#file.goOn(firstStep, { ahead: 'orchestrator' })
     const isGoingOn = firstStep > 0 && existsSync(path)
     this.#secondsBefore = isGoingOn ? lastTime(path) : 0
   }
