@@ -116,8 +116,9 @@ export function createReporter(options: ReporterOptions): Reporter {
         send(event)
         log.info('ended')
         return
+      case 'warning':
       case 'failed':
-        // Whoever ends the process says why.
+        // Whoever ends the process says why; a warning is in the log of the role already.
         send(event)
     }
   }

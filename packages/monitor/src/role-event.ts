@@ -17,6 +17,7 @@ export interface PlainError {
  * - `ready`: it serves. `url` where others reach it.
  * - `step`: values of one step under prime-rl's names; for the orchestrator the step of a batch that was shipped, or of an evaluation (`eval/…`).
  * - `status`: what it does now. A state that begins with `waiting` is idle time.
+ * - `warning`: something that a human should look into while the work goes on, as one line.
  * - `ended`: in order, with all of its work done. `failed`: by that error.
  */
 export type RoleEvent =
@@ -30,10 +31,11 @@ export type RoleEvent =
       /** Seconds spent in each state so far; the reporter adds it. */
       readonly spent?: Readonly<Record<string, number>> | undefined
     }
+  | { readonly kind: 'warning'; readonly role: string; readonly message: string }
   | { readonly kind: 'ended'; readonly role: string }
   | { readonly kind: 'failed'; readonly role: string; readonly error: PlainError }
 
-const kinds: readonly unknown[] = ['ready', 'step', 'status', 'ended', 'failed']
+const kinds: readonly unknown[] = ['ready', 'step', 'status', 'warning', 'ended', 'failed']
 
 /** Whether a message of another process is an event; anything else is not for us. */
 export function isRoleEvent(message: unknown): message is RoleEvent {

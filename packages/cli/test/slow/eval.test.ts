@@ -1,4 +1,4 @@
-/** Budget: 40 s. `trilithon eval` with the built command line (dist) and real processes. */
+/** Budget: 60 s. `trilithon eval` with the built command line (dist) and real processes. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
@@ -73,6 +73,18 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
+/** An environment of three tasks that gives half a point to everything. */
+const environment = (episode: string) => `import { defineEnvironment } from '@trilithon/environments'
+import { z } from 'zod'
+export default defineEnvironment({
+  name: 'x',
+  args: z.strictObject({}),
+  dataset: () => ({ size: { train: 1, eval: 3 }, task: ({ index }) => ({ index }) }),
+  async episode({ model, task }) { ${episode} },
+  score: () => 0.5,
+})
+`
+
 describe('eval', () => {
   it('says the mean and how sure it is, beside a run that has the port, again and again', { timeout: 30_000 }, async () => {
     const argv = ['eval', '@', 'rl.toml', '--checkpoint', 'model']
@@ -121,25 +133,30 @@ describe('eval', () => {
     const missing = await call(argv)
     expect([missing.status, missing.out]).toEqual([2, ''])
     expect(missing.err).toMatch(/^ENVIRONMENT_INVALID.*eval\.env\.0\.id\n.*there is no file .*halves\.mjs/)
-    writeFileSync(
-      join(folder, 'halves.mjs'),
-      `import { defineEnvironment } from '@trilithon/environments'
-import { z } from 'zod'
-export default defineEnvironment({
-  name: 'x',
-  args: z.strictObject({}),
-  dataset: () => ({ size: { train: 1, eval: 3 }, task: ({ index }) => ({ index }) }),
-  episode: async ({ model }) => (await model.turn('abcd=')).text,
-  score: () => 0.5,
-})
-`,
-    )
+    writeFileSync(join(folder, 'halves.mjs'), environment("return (await model.turn('abcd=')).text"))
     const { status, out, err } = await call(argv)
     expect([status, err]).toEqual([0, ''])
     expect(out).toMatch(/^halves {2}avg@2 0\.5000 .*\(3 tasks, 0 errors, /)
     const path = join(folder, 'out', 'evaluations', 'model')
     expect(existsSync(join(path, 'run_default', 'rollouts', 'step_0', 'eval_rollouts_halves.jsonl'))).toBe(true)
     expect(existsSync(join(path, 'logs', 'envs', 'eval', 'halves', 'env_worker_0.log'))).toBe(true)
+  })
+
+  it('of an environment that hangs ends: its episodes at their timeout, all of it where they have none', { timeout: 60_000 }, async () => {
+    writeFileSync(join(folder, 'hangs.mjs'), environment("await model.turn('abcd='); if (task.index === 1) await new Promise(() => {})"))
+    const written = readFileSync(join(folder, 'rl.toml'), 'utf8')
+    const last = '[[orchestrator.eval.env]]\nid = "reverse-text"'
+    writeFileSync(join(folder, 'timed.toml'), written.replace(last, '[[orchestrator.eval.env]]\nid = "./hangs.mjs"\ntimeout = 2'))
+    writeFileSync(join(folder, 'hangs.toml'), written.replace(last, '[[orchestrator.eval.env]]\nid = "./hangs.mjs"'))
+    const flags = ['--checkpoint', 'model', '--orchestrator.eval.num-examples', '3', '--orchestrator.stall-timeout-seconds', '4']
+    const timed = await call(['eval', '@', 'timed.toml', ...flags])
+    expect(timed.status).toBe(0)
+    expect(timed.out).toMatch(/^hangs .*\(3 tasks, 2 errors, /)
+    const { status, err } = await call(['eval', '@', 'hangs.toml', ...flags])
+    expect(status).toBe(2)
+    expect(err).toMatch(/ENVIRONMENT_INVALID/)
+    expect(err).toMatch(/nothing has come of 2 episodes in flight for [4-9] s.* task 1 of hangs/)
+    expect(err).toMatch(/Set timeout of the environment hangs.*logs\/envs\/eval\/hangs\/env_worker_\*\.log/)
   })
 
   it('ends by Ctrl-C', { timeout: 30_000 }, async () => {

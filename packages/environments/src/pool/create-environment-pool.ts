@@ -71,10 +71,10 @@ class Pool implements EnvironmentPool {
     return result ?? failed(episode, [], new Error('no result'), 0)
   }
 
-  async runGroup(episodes: readonly EpisodeRequest[], { signal }: { readonly signal: AbortSignal }): Promise<EpisodeResult[]> {
+  async runGroup(episodes: readonly EpisodeRequest[], { signal, onTurn }: RunOptions): Promise<EpisodeResult[]> {
     const [first, ...others] = episodes
     if (first === undefined) return []
-    return this.#call(episodes, groupMessage([first, ...others], this.#options), signal, undefined)
+    return this.#call(episodes, groupMessage([first, ...others], this.#options), signal, onTurn)
   }
 
   dispose(): Promise<void> {

@@ -116,7 +116,7 @@ export interface EnvironmentPool {
   /** Never rejects for what happens to the episode: the error is in the result. A pool that was disposed of answers `Cancelled`. */
   run(episode: EpisodeRequest, options: RunOptions): Promise<EpisodeResult>
   /** All episodes of one group in one worker; for `scoring: 'group'`. */
-  runGroup(episodes: readonly EpisodeRequest[], options: { readonly signal: AbortSignal }): Promise<EpisodeResult[]>
+  runGroup(episodes: readonly EpisodeRequest[], options: RunOptions): Promise<EpisodeResult[]>
   readonly stats: PoolStats
   /** Ends every worker and every episode in flight. */
   dispose(): Promise<void>

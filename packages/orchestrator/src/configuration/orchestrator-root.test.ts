@@ -99,6 +99,7 @@ test('defaults are those of prime-rl', () => {
     max_steps: null,
     max_off_policy_steps: 8,
     max_async_level: 1,
+    stall_timeout_seconds: 1800,
     adaptive_concurrency: null,
     bench: false,
     heartbeat: null,

@@ -102,6 +102,14 @@ export const OrchestratorSchema = z.strictObject({
     .min(0)
     .default(1)
     .describe('Batches that may be on their way before the weights of the first are back; 0 waits for every version.'),
+  stall_timeout_seconds: z
+    .number()
+    .gt(0)
+    .nullable()
+    .default(1800)
+    .describe(
+      'Seconds after which a run ends whose episodes in flight show no sign of life: none begins, ends or comes to the end of a turn, and no engine computes; null waits for ever.',
+    ),
   bench: z.boolean().default(false).describe('Measure: four steps, no evaluations.'),
   heartbeat: HeartbeatTable,
   env_install_prerelease: z.boolean().default(false).meta({

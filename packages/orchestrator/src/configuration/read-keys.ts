@@ -21,7 +21,7 @@ export const orchestratorReadKeys: Readonly<Record<'orchestrator', readonly stri
     ...at('', 'training_mode output_dir tasks_per_minute batch_size token_batch_size oversampling_factor max_inflight_rollouts'),
     ...at(
       '',
-      'group_size seq_len num_train_workers max_steps max_off_policy_steps max_async_level bench collect_inference_metrics weight_broadcast',
+      'group_size seq_len num_train_workers max_steps max_off_policy_steps max_async_level stall_timeout_seconds bench collect_inference_metrics weight_broadcast',
     ),
     ...at('adaptive_concurrency', 'initial_rollouts min_rollouts kv_cache_usage_limit'),
     ...at('student.model', 'name'),

@@ -1,7 +1,7 @@
 import { stickyRouter } from '@trilithon/builtin'
 import type { RouteRequest, Router } from '@trilithon/core'
 import { describe, expect, it } from 'vitest'
-import { createWorld, numberOf, type WorldOptions } from '../fakes/create-world.ts'
+import { createWorld, numberOf, stepEvents, type WorldOptions } from '../fakes/create-world.ts'
 import { fraction } from '../source/random.ts'
 
 const builtIn = () => stickyRouter.create({ config: {} } as never) as Router
@@ -115,4 +115,25 @@ describe('while weights change', () => {
       for (const { after, lateMs } of places) expect([after, lateMs]).toEqual([32, 0])
     },
   )
+})
+
+it('an episode whose engine does not answer runs again elsewhere, in its place and not as an error', async () => {
+  const [good, bad] = ['http://a.test', 'http://b.test']
+  const made = world({
+    engineUrls: [good, bad],
+    settings: { maxSteps: 6, maxInflight: 8 },
+    pool: {
+      episode: ({ baseUrl }) => (baseUrl === bad ? { ms: 10, error: { type: 'EngineUnavailable', message: '503' } } : { ms: 100 }),
+    },
+  })
+  await made.run()
+  const places = new Map<string, string[]>()
+  for (const { rolloutId, baseUrl } of made.pool.requests) places.set(rolloutId, [...(places.get(rolloutId) ?? []), baseUrl])
+  const shipped = made.trainer.batches.flatMap(({ samples }) => samples.map(({ id }) => id.split('.').slice(0, 2).join('.')))
+  expect(shipped).toHaveLength(48)
+  // At most once where it failed, and then where it works.
+  for (const id of shipped) expect([[good], [bad, good]]).toContainEqual(places.get(id))
+  expect([...places.values()].filter(([first]) => first === bad).length).toBeGreaterThan(8)
+  expect(stepEvents(made).map(({ values }) => values['error/all/mean'])).toEqual([0, 0, 0, 0, 0, 0])
+  expect(made.pool.mostInFlight).toBe(8)
 })

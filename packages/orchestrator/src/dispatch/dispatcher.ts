@@ -43,6 +43,14 @@ export interface DispatcherOptions {
   readonly nextEval: () => GroupPlan | undefined
 }
 
+/** Episodes that run. */
+export interface Flying {
+  readonly episodes: number
+  /** When one of them was last begun, ended or came to the end of a turn. */
+  readonly lifeMs: number
+  readonly oldest: Flight | undefined
+}
+
 /**
  * The oldest version that may answer the request. An engine that was started anew serves its model folder until it is brought to the version of the run, and would
  * put keys of that into the cache under the salt of this one; ours answers 503 until then.
@@ -69,6 +77,8 @@ export class Dispatcher {
   /** What went wrong in our own code or in what it was given, outside of an episode. */
   #failure: { readonly error: unknown } | undefined
   #isHeld = false
+  /** When an episode was last begun, ended or came to the end of a turn. */
+  #lifeMs = 0
   #waitReason: string | null = null
 
   constructor(options: DispatcherOptions) {
@@ -137,6 +147,14 @@ export class Dispatcher {
     return this.#groups.size === 0
   }
 
+  /** What runs, since when nothing of it was heard, and which episode was begun first; while a version is being changed, nothing. */
+  get flying(): Flying {
+    const flights = this.#isHeld ? [] : [...this.#groups.values()].flatMap(({ flights }) => [...flights])
+    let oldest: Flight | undefined
+    for (const flight of flights) if (oldest === undefined || flight.startedMs < oldest.startedMs) oldest = flight
+    return { episodes: flights.reduce((sum, { indices }) => sum + indices.length, 0), lifeMs: this.#lifeMs, oldest }
+  }
+
   /** Gives up groups as wholes. Resolves when the environments have acknowledged it, or have not within ten seconds. */
   async cancel(chooses: (group: RunningGroup) => boolean, reason: 'stale' | 'end'): Promise<void> {
     const pending: Promise<void>[] = []
@@ -203,6 +221,7 @@ export class Dispatcher {
     const flight: Flight = {
       ...{ group, indices, exclude: [], controller: new AbortController(), leases: [], isLost: false, ended: Promise.resolve() },
       version: this.#options.policy.version,
+      startedMs: this.#options.clock.nowMs(),
       sampled: Number.POSITIVE_INFINITY,
     }
     const leases = await this.#lease(flight)
@@ -282,6 +301,7 @@ export class Dispatcher {
     flight.controller = new AbortController()
     flight.isLost = false
     flight.version = this.#options.policy.version
+    flight.startedMs = this.#lifeMs = this.#options.clock.nowMs()
     flight.sampled = Number.POSITIVE_INFINITY
     flight.group.flights.add(flight)
     flight.ended = this.#fly(flight).catch((error: unknown) => {
@@ -295,15 +315,20 @@ export class Dispatcher {
     const { environment } = group.plan
     const { signal } = controller
     const requests = indices.map((index, place) => this.#request(flight, index, leases[place] as RouteLease))
+    const lives = () => {
+      this.#lifeMs = this.#options.clock.nowMs()
+    }
     const onTurn = ({ versions }: { readonly versions: Uint32Array }) => {
+      lives()
       flight.sampled = Math.min(flight.sampled, oldestOf([{ versions }]))
     }
     const [first] = requests
     const results =
       environment.pool.scoring === 'group' || first === undefined
-        ? await environment.pool.runGroup(requests, { signal })
+        ? await environment.pool.runGroup(requests, { signal, onTurn: lives })
         : [await environment.pool.run(first, { signal, onTurn })]
     group.flights.delete(flight)
+    lives()
     const failure = results.find(({ error }) => error !== undefined)?.error
     const outcome = (result: EpisodeResult | undefined) => ({
       ok: failure === undefined,

@@ -13,6 +13,8 @@ export interface Flight {
   controller: AbortController
   leases: readonly RouteLease[]
   version: PolicyVersion
+  /** Of the clock. */
+  startedMs: number
   /** Oldest version that sampled a token of it, as far as it was told; Infinity before that. */
   sampled: PolicyVersion
   /** Set when its engine failed: what comes back is no result. */

@@ -12,10 +12,19 @@ export interface EvaluationOptions {
   readonly step: number
   /** Makes a dispatcher that takes its groups from here and trains nothing. */
   readonly createDispatcher: (nextEval: EvalRuns['next']) => Dispatcher
+  /** Looks after the episodes of a dispatcher. */
+  readonly watch: (dispatcher: Dispatcher, signal: AbortSignal) => Promise<void>
 }
 
 /** Evaluates the version that serves, and nothing else. Resolves to a result per environment; fewer where the signal aborted. */
-export async function runEvaluation({ environments, clock, signal, step, createDispatcher }: EvaluationOptions): Promise<EvalResult[]> {
+export async function runEvaluation({
+  environments,
+  clock,
+  signal,
+  step,
+  createDispatcher,
+  watch,
+}: EvaluationOptions): Promise<EvalResult[]> {
   const results: EvalResult[] = []
   const wake = new Wake()
   const runs = new EvalRuns({
@@ -33,7 +42,7 @@ export async function runEvaluation({ environments, clock, signal, step, createD
       inner.addEventListener('abort', wake.wake, { once: true })
       while (!runs.isIdle && !inner.aborted) await wake.next()
     },
-    { dispatcher: (inner) => dispatcher.run(inner) },
+    { dispatcher: (inner) => dispatcher.run(inner), 'watch of episodes': (inner) => watch(dispatcher, inner) },
     signal,
   )
   return results

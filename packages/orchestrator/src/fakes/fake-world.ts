@@ -194,7 +194,10 @@ export class FakePool implements EpisodePool {
     return { ...common, turns, reward, stopCondition: 'completed' }
   }
 
-  async runGroup(episodes: readonly EpisodeRequest[], options: { signal: AbortSignal }): Promise<EpisodeResult[]> {
+  async runGroup(
+    episodes: readonly EpisodeRequest[],
+    options: { signal: AbortSignal; onTurn?: (turn: Turn, attempt: number) => void },
+  ): Promise<EpisodeResult[]> {
     return Promise.all(episodes.map((episode) => this.run(episode, options)))
   }
 }
@@ -264,6 +267,7 @@ export const fakeSettings: RunSettings = {
     logInterval: 10,
     profile: 'fp32',
     recoveryS: 0,
+    stallTimeoutS: null,
     checkedModel: 'fake',
     pollsEngines: false,
   },

@@ -32,6 +32,8 @@ export interface RunSettings {
   readonly profile: string
   /** Seconds that the run waits for an engine when none is left; 0 ends it with the last. */
   readonly recoveryS: number
+  /** Seconds without a sign of life of episodes that end the run; null never does. */
+  readonly stallTimeoutS: number | null
   /** The model that an engine which comes back must serve; null does not ask. */
   readonly checkedModel: string | null
   /** Read the load of the engines, for metrics and for the router. */

@@ -17,6 +17,7 @@ import { WeightUpdater } from '../updates/weight-updater.ts'
 import { Gate } from './gate.ts'
 import type { OrchestratorParts } from './orchestrator-parts.ts'
 import { runTogether } from './run-together.ts'
+import { watchForStall } from './stall-watch.ts'
 import { statusLoop, statusValues } from './status-loop.ts'
 import { Turns } from './turns.ts'
 import { Wake } from './wake.ts'
@@ -134,6 +135,11 @@ export class Orchestrator {
               more: () => metrics.values,
               signal: inner,
             }),
+          'watch of episodes': (inner) =>
+            watchForStall(
+              { clock, log, report, fleet, admin, flying: () => this.#dispatcher.flying, timeoutS: settings.stallTimeoutS },
+              inner,
+            ),
           ...Object.fromEntries(
             fleet.engines.map((engine) => [`watch of ${engine}`, (inner: AbortSignal) => this.#watch.run(engine, inner)]),
           ),

@@ -12,6 +12,7 @@ import { createHttpEngineAdmin } from '../fleet/http-engine-admin.ts'
 import { systemClock as clock } from '../run/clock.ts'
 import { Orchestrator } from '../run/orchestrator.ts'
 import type { RunSettings } from '../run/orchestrator-parts.ts'
+import { watchForStall } from '../run/stall-watch.ts'
 import { sourceSeed } from '../source/task-source.ts'
 import { VersionHolds } from '../updates/version-holds.ts'
 import { clientHeaders, connectEngines, serveFirstVersion } from './engine-connection.ts'
@@ -97,7 +98,7 @@ export async function runOrchestratorEvaluation(options: EvaluationStartOptions)
   const reporter = createReporter({ role, file, output, log, json: config.log.json_logging })
   let results: readonly EvalResult[] = []
   await reportedBy(reporter, signal, async () => {
-    await withConnection(options, async ({ fleet, pools, facts }) => {
+    await withConnection(options, async ({ admin, fleet, pools, facts }) => {
       const environments = await openEvalEnvironments({ setup, log, onPool: (pool) => void pools.push(pool) })
       if (environments.length === 0)
         throw new TrilithonError('CONFIG_VALUE_INVALID', 'There is nothing to evaluate', {
@@ -113,6 +114,14 @@ export async function runOrchestratorEvaluation(options: EvaluationStartOptions)
             ...{ router, fleet, clock, log, facts, policy, nextEval, tasksPerMinute: config.tasks_per_minute },
             ...{ maxInflight: config.max_inflight_rollouts ?? 1, mayTrain: () => false, nextTrain: () => undefined },
           }),
+        watch: (dispatcher, inner) =>
+          watchForStall(
+            {
+              ...{ clock, log, report: (event) => reporter.report(event), fleet, admin, flying: () => dispatcher.flying },
+              timeoutS: config.stall_timeout_seconds,
+            },
+            inner,
+          ),
       })
     })
     const files = createRunFiles(outputFolder, null)
@@ -194,6 +203,7 @@ function settingsOf({ config }: OrchestratorSetup): RunSettings {
     ...{ tasksPerMinute: config.tasks_per_minute, maxAsyncLevel: config.max_async_level, maxOffPolicySteps: config.max_off_policy_steps },
     checkpointInterval: config.ckpt?.interval ?? null,
     skipsFirstEval: config.eval?.skip_first_step ?? false,
+    stallTimeoutS: config.stall_timeout_seconds,
     recoveryS: config.student.client.recovery_timeout_seconds,
     checkedModel: config.student.client.skip_model_check ? null : config.student.model.name,
     ...{ logInterval: config.log.interval, profile, pollsEngines: config.collect_inference_metrics },

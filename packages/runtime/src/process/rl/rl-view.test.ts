@@ -82,6 +82,13 @@ it('begins anew with a role that is started again, and says why in one line', ()
   expect(state.stepValues(10_000)).toMatchObject({ 'throughput/inference': 30, 'idle/inference': 0 })
 })
 
+it('shows warnings of roles', () => {
+  const parts: string[] = []
+  const view = new RlView({ output: { write: (part) => parts.push(part) > 0 }, json: null, state: played() })
+  view.take('orchestrator', { kind: 'warning', role: 'orchestrator', message: 'nothing has come of 2 episodes' })
+  expect(parts.join('')).toMatch(/^\[[\d:]+\] WARNING \(orchestrator\): nothing has come of 2 episodes\n$/)
+})
+
 it('is JSON of the log where that is asked for, and nothing else', () => {
   const logged: [string, LogFields | undefined][] = []
   const note = (message: string, fields?: LogFields) => void logged.push([message, fields])
@@ -98,6 +105,7 @@ it('is JSON of the log where that is asked for, and nothing else', () => {
   view.take('trainer', step(1, { 'loss/mean': 0.5 }))
   view.roleRestarts('inference', { attempt: 2, limit: 3, waitMs: 2000, cause: 'was ended by SIGKILL', log: 'x.log' })
   view.take('trainer', status('training', {}))
+  view.take('trainer', { kind: 'warning', role: 'trainer', message: 'look' })
   view.roleEnded('trainer', { status: 0, signal: null })
   view.close()
   expect(text).toBe('')
@@ -105,6 +113,7 @@ it('is JSON of the log where that is asked for, and nothing else', () => {
     ['role started', { role: 'trainer', pid: 12 }],
     ['step', { role: 'trainer', step: 1, 'loss/mean': 0.5 }],
     ['role is started again', { role: 'inference', attempt: 2, limit: 3, waitMs: 2000, cause: 'was ended by SIGKILL', log: 'x.log' }],
+    ['look', { role: 'trainer' }],
     ['role ended', { role: 'trainer', status: 0, signal: null }],
   ])
 })

@@ -50,6 +50,7 @@ export class RlView {
         for (const text of stepLine(event.step, event.values).split('\n')) this.print(text, 'SUCCESS', name)
       if (event.kind === 'ready' && this.#block === null)
         this.print(['ready', event.url, event.detail].filter(Boolean).join(', '), 'INFO', name)
+      if (event.kind === 'warning') this.print(event.message, 'WARNING', name)
     }
     this.#draw()
   }
@@ -95,6 +96,7 @@ export class RlView {
   #log(name: string, event: RoleEvent, log: Logger): void {
     if (event.kind === 'step') log.info('step', { role: name, step: event.step, ...event.values })
     else if (event.kind === 'ready') log.info('ready', { role: name, url: event.url, detail: event.detail })
+    else if (event.kind === 'warning') log.warn(event.message, { role: name })
   }
 }
 

@@ -205,6 +205,7 @@ export const ourKeys: readonly string[] = [
   ...at('trainer.model sft.model', 'index_kl_weight'),
   'rl.max_inference_restarts',
   'orchestrator.max_async_level',
+  'orchestrator.stall_timeout_seconds',
   'rl.rollout_transport',
   ...at('rl.rollout_transport[zmq]', 'host port hwm'),
   'orchestrator.adaptive_concurrency',
