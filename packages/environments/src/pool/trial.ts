@@ -26,16 +26,20 @@ export class Trial {
     this.maxRetries = max_retries
   }
 
-  /** The worker ended: what the request failed by, or undefined where it runs again. */
-  lost({ reason, part, held }: CallDeath, wasAlone: boolean): EpisodeFailure | undefined {
+  /** The worker ended: what the request failed by, or undefined where it runs again. `isHopeless`: every worker has died for a while. */
+  lost(
+    { reason, part, held }: CallDeath,
+    { isAlone, isHopeless = false }: { readonly isAlone: boolean; readonly isHopeless?: boolean },
+  ): EpisodeFailure | undefined {
     const isOwn = part === 'culprit' || part === 'alone'
     if (isOwn && held === 'own deadline') return new EpisodeFailure('DeadlineExceeded', `its worker was killed: ${reason}`)
     if (isOwn && held === 'silence') return new EpisodeFailure('WorkerDied', `its worker was killed: ${reason}`)
+    if (isOwn && isHopeless) return new EpisodeFailure('WorkerDied', `workers die one after the other: ${reason}`)
     this.attempt++
     if (isOwn) {
       this.isSuspect = true
       // At the deadline of another one: its own time is not over.
-      if (held !== null && !wasAlone) this.maxRetries++
+      if (held !== null && !isAlone) this.maxRetries++
     } else {
       this.maxRetries++
       this.#reruns++

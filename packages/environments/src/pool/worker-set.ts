@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { type Logger, type LogLevel, TrilithonError } from '@trilithon/core'
 import { EpisodeFailure, sleep, untilAborted } from '../episode/episode-failure.ts'
 import type { LoadEnvironmentOptions } from '../load/load-environment.ts'
@@ -33,6 +34,8 @@ const pingIntervalMs = 1000
 const mostFailedStarts = 5
 const firstRestartWaitMs = 200
 const mostSuspects = 1024
+/** After so many deaths of workers, and not one answer between them, retries only put off the error. */
+const mostDeathsInARow = 10
 
 /**
  * Worker processes of one environment. A request goes to the one with the fewest episodes; one that ends is replaced, and what ran there runs again. Whoever is
@@ -50,6 +53,7 @@ export class WorkerSet implements Backend {
   readonly #lone = new LoneWorker(() => this.#spawnLone())
   /** Tasks whose code held or ended a worker; until an episode of theirs ends otherwise. */
   readonly #suspects = new Set<string>()
+  #deathsInARow = 0
   /** Workers that were given up, and why. */
   readonly #lost: string[] = []
   #sockets = 0
@@ -98,16 +102,19 @@ export class WorkerSet implements Backend {
       const isAlone = trial.isSuspect || this.#suspects.has(task)
       const outcome = isAlone ? await this.#askAlone(ask, signal, onAgain) : await this.#askShared(ask, signal, onAgain)
       if (outcome.final !== undefined) {
+        this.#deathsInARow = 0
         if (isAlone) this.#suspects.delete(task)
         return outcome.final
       }
       this.#disposal.signal.throwIfAborted()
       const { death } = outcome
       if (death.part === 'culprit') this.#suspect(task)
-      const failure = trial.lost(death, isAlone)
+      const failure = trial.lost(death, { isAlone, isHopeless: this.#deathsInARow >= mostDeathsInARow })
       if (failure !== undefined) throw failure
       this.counters.rerun += rolloutIds.length
       onAgain?.()
+      // All that ran there hear of the end one after the other; only then it is known which tasks are suspected.
+      await setImmediate()
     }
   }
 
@@ -202,6 +209,7 @@ export class WorkerSet implements Backend {
     const { log, onWorkerDeath } = this.#options
     const rolloutIds = worker.interrupted
     this.counters.deaths++
+    this.#deathsInARow++
     log.warn('an environment worker ended', {
       environment: this.description.name,
       worker: worker.index,

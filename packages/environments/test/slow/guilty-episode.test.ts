@@ -108,4 +108,12 @@ describe('an episode that ends its worker', { timeout: 120_000 }, () => {
     expect(errors(guilty)).toEqual(Array(4).fill([null, 'WorkerDied']))
     for (const { error } of guilty) expect(error?.message).toMatch(message)
   })
+
+  it('and all others too: retries do not put that off for long', async () => {
+    const pool = await openPool('', { args: { tasks: Array(4).fill('exit') }, maxRetries: 3 })
+    const { guilty, others } = await runSixteen(pool)
+    expect(errors([...guilty, ...others])).toEqual(Array(16).fill([null, 'WorkerDied']))
+    // Each of them four times would be 64.
+    expect(deaths.length).toBeLessThan(32)
+  })
 })
