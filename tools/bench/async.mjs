@@ -172,7 +172,7 @@ async function measure({ level, steps, seed }) {
     settings: {
       ...{ maxSteps: steps, batchSize, tokenBatchSize: null, maxInflight: inFlight, tasksPerMinute: null, seqLen: 2048, profile: 'fp32' },
       ...{ maxAsyncLevel: level, maxOffPolicySteps: bound, checkpointInterval: null, skipsFirstEval: true, logInterval: 1e9 },
-      ...{ pollsEngines: false, recoveryS: 0, checkedModel: null },
+      ...{ pollsEngines: false, recoveryS: 0, checkedModel: null, stallTimeoutS: null },
     },
     train: [
       {

@@ -12,7 +12,7 @@ const port = 21_290
 let folder = ''
 let server: Server
 
-function call(argv: readonly string[], interruptAfterMs?: number): Promise<{ status: number | null; out: string; err: string }> {
+function call(argv: readonly string[], interruptAt?: () => boolean): Promise<{ status: number | null; out: string; err: string }> {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, [main, ...argv], { cwd: folder, env: { PATH: process.env.PATH, TRILITHON_THREADS: '1' } })
     let [out, err] = ['', '']
@@ -22,8 +22,15 @@ function call(argv: readonly string[], interruptAfterMs?: number): Promise<{ sta
     child.stderr.on('data', (text: Buffer) => {
       err += text.toString()
     })
-    if (interruptAfterMs !== undefined) setTimeout(() => child.kill('SIGINT'), interruptAfterMs)
-    child.on('close', (status) => resolve({ status, out, err }))
+    const look = setInterval(() => {
+      if (interruptAt?.() !== true) return
+      clearInterval(look)
+      child.kill('SIGINT')
+    }, 50)
+    child.on('close', (status) => {
+      clearInterval(look)
+      resolve({ status, out, err })
+    })
   })
 }
 
@@ -160,7 +167,9 @@ describe('eval', () => {
   })
 
   it('ends by Ctrl-C', { timeout: 30_000 }, async () => {
-    const ended = await call(['eval', '@', 'rl.toml', '--checkpoint', 'model', '--orchestrator.eval.num-examples', '1000'], 1500)
+    const argv = ['eval', '@', 'rl.toml', '--checkpoint', 'model', '--orchestrator.eval.num-examples', '100000', '--output-dir', 'stopped']
+    // A process of it has started, so the signal is listened to.
+    const ended = await call(argv, () => existsSync(join(folder, 'stopped', 'evaluations', 'model', 'logs', 'inference.log')))
     expect(ended).toMatchObject({ status: 130, out: '' })
   })
 

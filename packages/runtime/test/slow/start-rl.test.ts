@@ -239,6 +239,16 @@ describe('before anything starts', () => {
     else expect(problem).toMatchObject({ code, path: 'max_steps', message: expect.stringMatching(/step 4.* max_steps is 2/) })
   })
 
+  it('a resume from a step by its number takes none of the later ones away', async () => {
+    for (const step of [2, 4]) checkpoint(step, 'trainer', 'orchestrator')
+    const line = '{"step":3,"role":"x","loss":1}\n'
+    writeFileSync(out('metrics.jsonl'), line)
+    expect((await run(['--ckpt.resume-step', '2', '--max-steps', '9'])).problem).toMatchObject({
+      ...{ code: 'RESUME_IMPOSSIBLE', path: 'ckpt.resume_step', message: expect.stringContaining('behind step 2: 4') },
+    })
+    expect(readFileSync(out('metrics.jsonl'), 'utf8')).toBe(line)
+  })
+
   it('a resume that is impossible lists what there is', async () => {
     checkpoint(2, 'trainer')
     checkpoint(4, 'orchestrator')

@@ -18,7 +18,7 @@ export interface ResumeStep {
 /**
  * The one step that both trainer and orchestrator can go on from: the last such for -1. The orchestrator can where it has a checkpoint, and behind every batch that
  * was shipped, whose progress lies beside it: a trainer that was interrupted has a checkpoint of a step of its own. Throws `RESUME_IMPOSSIBLE` with what was
- * found.
+ * found, also where the trainer has checkpoints behind a step that was asked for by its number.
  */
 export function resolveResumeStep(wanted: number, folders: ResumeFolders): ResumeStep {
   const trainer = stepsOf(folders.trainer, join('trainer', 'COMPLETE'))
@@ -39,7 +39,14 @@ export function resolveResumeStep(wanted: number, folders: ResumeFolders): Resum
       },
     )
   }
-  const later = wanted === -1 ? trainer.filter((one) => one > step) : []
+  const later = trainer.filter((one) => one > step)
+  // Nobody has said that those are to be given up.
+  if (wanted !== -1 && later.length > 0)
+    throw new TrilithonError(
+      'RESUME_IMPOSSIBLE',
+      `${folders.trainer} has checkpoints behind step ${step}: ${later.join(', ')}; this run would come to the same steps again`,
+      { path: 'ckpt.resume_step', hint: 'Move those away first, or resume from the last with -1.', details: { later } },
+    )
   return { step, unpaired: later.map((one) => join(folders.trainer, `step_${one}`)) }
 }
 
