@@ -89,6 +89,16 @@ describe('composition', () => {
     expect(conflicts[0]?.message).toMatch(/^2 keys differ .*trainer\.max_steps.* 6.*b\.toml:2.*orchestrator\.seq_len.*b\.toml:5/)
   })
 
+  it('says of a shared table of another type that it differs, and no more', async () => {
+    folder.write({
+      'a.toml': `[rollout_transport]\ntype = "zmq"\nport = 6000\nhwm = 3\n${minimal}`,
+      'b.toml': '[orchestrator.rollout_transport]\ntype = "filesystem"\n',
+    })
+    expect(await folder.problems('rl', ['@', 'a.toml', '@', 'b.toml'])).toMatchObject([
+      { code: 'CONFIG_VALUE_CONFLICT', path: 'orchestrator.rollout_transport.type', source: { file: 'b.toml', line: 2 } },
+    ])
+  })
+
   it('knows a file of another root, and a table that is missing', async () => {
     folder.write({ 'sft.toml': 'max_steps = 5\n[data]\nname = "d"\n[val]\ninterval = 5\n', 'half.toml': '[trainer]\n' })
     expect(await folder.problems('rl', ['@', 'sft.toml'])).toMatchObject([

@@ -13,6 +13,11 @@ export function inflightOf(batchSize: number, groupSize: number, oversamplingFac
   return Math.max(groupSize, Math.trunc(batchSize * (oversamplingFactor ?? 1)))
 }
 
+/** Worker processes of an environment, as the key takes it: what is beyond that is refused where it would be started. */
+function workersFor(episodes: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, Math.max(1, Math.ceil(episodes / episodesPerWorker)))
+}
+
 /** Values of `own` that were not written follow `shared`; keys that `shared` does not have stay. */
 function follow<Own extends object>(own: Own, shared: Partial<Own>, written: (key: string) => boolean): Own {
   const followed = Object.entries(shared).filter(([key]) => key in own && !written(key))
@@ -21,7 +26,7 @@ function follow<Own extends object>(own: Own, shared: Partial<Own>, written: (ke
 
 function deriveTrain(config: OrchestratorConfiguration, maxInflight: number | null, isGiven: IsGiven): Train {
   const { train, group_size, advantage, seq_len, training_mode } = config
-  const workers = Math.max(1, Math.ceil((maxInflight ?? 1) / episodesPerWorker))
+  const workers = workersFor(maxInflight ?? 1)
   const env = train.env.map((own, index) => {
     const written = (key: string) => isGiven(`train.env.${index}.${key}`)
     const { num_workers, max_retries } = train
@@ -46,12 +51,7 @@ function deriveEval(table: Eval, isGiven: IsGiven): Eval {
     const episodes = followed.num_examples * followed.group_size
     return {
       ...followed,
-      num_workers:
-        followed.num_workers !== 'auto'
-          ? followed.num_workers
-          : followed.num_examples === -1
-            ? 4
-            : Math.max(1, Math.ceil(episodes / episodesPerWorker)),
+      num_workers: followed.num_workers !== 'auto' ? followed.num_workers : followed.num_examples === -1 ? 4 : workersFor(episodes),
       sampling: follow(own.sampling, table.sampling, (key) => written(`sampling.${key}`)),
       extra_env_kwargs: { ...own.extra_env_kwargs, ...limitsOf(own) },
     }

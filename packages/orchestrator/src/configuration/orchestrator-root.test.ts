@@ -221,6 +221,9 @@ test('evaluations follow their group, and count their workers', () => {
     { num_examples: 600, group_size: 2, interval: 10, num_workers: 5 },
     { num_examples: -1, group_size: 2, interval: 5, num_workers: 4 },
   ])
+  // What follows can be read back.
+  const endless = { eval: { num_examples: Number.MAX_SAFE_INTEGER, group_size: 1000, env: [{ id: 'a' }] } }
+  expect(resolve(endless).eval?.env[0]?.num_workers).toBe(Number.MAX_SAFE_INTEGER)
 })
 
 test('other values follow', () => {

@@ -70,6 +70,10 @@ function takeAll(tree: TableNode, from: ConfigPath, value: ConfigNode, to: Confi
     current = withNode(tree, to, emptyTable(value.source))
     sharing.origins.set(joinPath(to), joinPath(from))
   }
+  const [type, own] = [value.entries.get('type'), nodeAt(current, [...to, 'type'])]
+  // A table of another type has other keys: that it differs is all there is to say.
+  if (type !== undefined && own !== undefined && !sameValue(own, type))
+    return take(current, [...from, 'type'], type, [...to, 'type'], shared, sharing)
   for (const [key, item] of value.entries) current = takeAll(current, [...from, key], item, [...to, key], shared, sharing)
   return current
 }

@@ -134,7 +134,8 @@ describe('sender and receiver', () => {
         // Nothing was taken: so many lie with the receiver, and so many with the sender, besides the one that is held.
         expect(world.shipped).toBe(2 * hwm + 1)
         for (let round = 0; round < 500; round++) for (const action of actions) world.do(action, 0)
-        expect(world.sends).toBeGreaterThan(90)
+        // It goes on: a step takes six rounds at most.
+        expect(world.sends).toBeGreaterThan(50)
         expect(world.sends - world.position).toBeLessThanOrEqual(hwm)
       }),
     )
