@@ -30,6 +30,12 @@ class World {
     this.#receiver = new ReceiveWindow(0, hwm)
   }
 
+  /** What was said and sent arrives; the queue between them adds nothing to a step from here on. */
+  drain(): void {
+    while (this.#states.length > 0) this.do('hear', 0)
+    while (this.#batches.length > 0) this.do('deliver', 0)
+  }
+
   get position(): number {
     return (this.starts.at(-1) ?? 0) + (this.taken.at(-1)?.length ?? 0)
   }
@@ -133,9 +139,9 @@ describe('sender and receiver', () => {
         for (let round = 0; round < 400; round++) for (const action of withoutTake) world.do(action, 0)
         // Nothing was taken: so many lie with the receiver, and so many with the sender, besides the one that is held.
         expect(world.shipped).toBe(2 * hwm + 1)
+        world.drain()
         for (let round = 0; round < 500; round++) for (const action of actions) world.do(action, 0)
-        // It goes on: a step takes six rounds at most.
-        expect(world.sends).toBeGreaterThan(50)
+        expect(world.sends).toBeGreaterThan(490)
         expect(world.sends - world.position).toBeLessThanOrEqual(hwm)
       }),
     )
