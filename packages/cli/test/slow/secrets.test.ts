@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { tinyPolicy } from '../tiny-policy.ts'
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 const secrets = { VLLM_API_KEY: 'key4f81c0d7e6b2', TENANT_TOKEN: 'tenant93a5d1c8f0e7' }
@@ -66,13 +67,7 @@ function leaks(places: Iterable<readonly [string, Buffer | string]>): string[] {
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'trilithon-secrets-'))
-  writeFileSync(
-    join(folder, 'config.json'),
-    JSON.stringify({
-      ...{ model_type: 'qwen3', vocab_size: 20, hidden_size: 32, num_attention_heads: 2, num_key_value_heads: 1, head_dim: 16 },
-      ...{ intermediate_size: 64, num_hidden_layers: 2, max_position_embeddings: 64, rms_norm_eps: 1e-6, rope_theta: 100 },
-    }),
-  )
+  writeFileSync(join(folder, 'config.json'), tinyPolicy)
   writeFileSync(
     join(folder, 'rl.toml'),
     `seq_len = 64
