@@ -176,6 +176,7 @@ describe('a worker', () => {
     const deaths: WorkerDeath[] = []
     const pool = await open({ ...tasks('busy-score', 'wait-first'), timeoutS: 1, onWorkerDeath: (death) => deaths.push(death) })
     const attempts: number[] = []
+    const began = performance.now()
     const [busy, other] = await Promise.all([
       run(pool, 0),
       pool.run(episode(1), { signal: never, onTurn: (_, attempt) => attempts.push(attempt) }),
@@ -185,6 +186,7 @@ describe('a worker', () => {
     // Both attempts may have sampled; of one alone there are turns.
     expect(other.turns).toHaveLength(1)
     expect(attempts.at(-1)).toBe(1)
+    expect(performance.now() - began).toBeLessThan(4500)
     expect(deaths).toMatchObject([{ worker: 0, rolloutIds: ['r0', 'r1'], reason: expect.stringMatching(/without a pause/) }])
     expect(pool.stats).toMatchObject({ workerDeaths: 1, rerun: 1 })
   })

@@ -35,7 +35,9 @@ export function startWatchThread({ parentPid, culpritFile }: WatchThreadOptions)
       try {
         // What ran on meanwhile held nobody.
         if (typeof id === 'string' && Atomics.load(beats, 0) === last) writeFileSync(file, id)
-      } catch {}
+      } catch {
+        // The folder is the parent's, and has gone with it.
+      }
     }
     setInterval(() => {
       if (process.ppid !== ${parentPid}) process.kill(process.pid, 'SIGKILL')
